@@ -42,16 +42,24 @@ func (x *delivery) acquire(from, to int) {
 	sent := time.Now()
 	answers, err := x.d.do(x.ctx, OpAcquire, x.requests(x.pick))
 	if err != nil {
-		x.event(Event{Kind: EventStoreError, Op: OpAcquire, Message: x.pick[0].msg, Key: x.pick[0].req.Key, Err: err})
+		x.tellStoreError(x.pick[0], err)
 	}
 	for i, m := range x.pick {
 		a := Answer{Err: err}
 		if err == nil {
 			if a = answers[i]; a.Err != nil {
-				x.event(Event{Kind: EventStoreError, Op: OpAcquire, Message: m.msg, Key: m.req.Key, Err: a.Err})
+				x.tellStoreError(m, a.Err)
 			}
 		}
 		x.take(m, a, sent)
+	}
+}
+
+// tellStoreError tells that an acquire failed. Once a delivery is enough: it polls.
+func (x *delivery) tellStoreError(m *member, err error) {
+	if !x.storeErrorTold {
+		x.storeErrorTold = true
+		x.event(Event{Kind: EventStoreError, Op: OpAcquire, Message: m.msg, Key: m.req.Key, Err: err})
 	}
 }
 
@@ -137,6 +145,9 @@ func (x *delivery) notAnswered(m *member, err error) {
 		x.result.Unreachable++
 	}
 	m.state = unreachable
+	if x.ctx.Err() != nil && !x.d.cfg.Shadow {
+		return // the caller has given up; that is no outage
+	}
 	if x.d.cfg.Outage == Open || x.d.cfg.Shadow {
 		m.state, m.unprotected = bare, true
 		x.result.Unprotected++

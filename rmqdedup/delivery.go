@@ -64,6 +64,8 @@ type delivery struct {
 	drained    bool // a handler was cancelled by the drain: its answer is held
 	told       map[EventKind]bool
 
+	storeErrorTold bool
+
 	// Room for the usual delivery, of one message.
 	oneMsg    [1]*primitive.MessageExt
 	oneMember [1]member
@@ -301,10 +303,7 @@ func (x *delivery) letGo() (consumer.ConsumeResult, error) {
 	for i := range x.members {
 		x.giveBack(&x.members[i])
 	}
-	select {
-	case <-x.d.drain.gone:
-	case <-x.ctx.Done():
-	}
+	x.d.drain.hold(x.ctx)
 	x.result.Held = true
 	if x.mode == Ordered {
 		// The client counts an attempt, and dead-letters on the last, before it sees that the queue is dropped.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // drain knows what is under way, and brings it to an end.
@@ -15,7 +16,8 @@ type drain struct {
 
 	mu         sync.Mutex
 	beginning  sync.Once
-	deliveries int
+	deliveries int // in the wrapper, the following two included
+	held       int // waiting for the consumer to be shut down
 	calls      map[*call]struct{}
 	changed    chan struct{} // closed and made anew whenever a call or delivery ends while draining
 }
@@ -77,6 +79,21 @@ func (r *drain) stop(c *call) {
 	r.tell()
 }
 
+// hold keeps a delivery until the consumer has been shut down, or its caller has given up.
+func (r *drain) hold(ctx context.Context) {
+	r.mu.Lock()
+	r.held++
+	r.tell()
+	r.mu.Unlock()
+	select {
+	case <-r.gone:
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held--
+}
+
 func (r *drain) tell() {
 	if r.started() {
 		close(r.changed)
@@ -95,14 +112,22 @@ func (r *drain) begin() (first bool) {
 	return first
 }
 
-// wait returns when there are no calls, and with deliveries set no deliveries either; or when ctx ends.
-func (r *drain) wait(ctx context.Context, deliveries bool) error {
+// answered waits until every delivery is answered or held, and allGone, after that, until all have left but those whose
+// handler still runs.
+func (r *drain) answered(ctx context.Context) error {
+	return r.wait(ctx, func() bool { return r.deliveries == r.held })
+}
+
+func (r *drain) allGone(ctx context.Context) error {
+	return r.wait(ctx, func() bool { return r.deliveries == len(r.calls) })
+}
+
+func (r *drain) wait(ctx context.Context, done func() bool) error {
 	for {
 		r.mu.Lock()
-		done := len(r.calls) == 0 && (!deliveries || r.deliveries == 0)
-		changed := r.changed
+		yes, changed := done(), r.changed
 		r.mu.Unlock()
-		if done {
+		if yes {
 			return nil
 		}
 		select {
@@ -125,6 +150,11 @@ func (r *drain) cancelCalls(why error) (running int) {
 	}
 	return len(calls)
 }
+
+const (
+	bookingTime = 50 * time.Millisecond
+	leavingTime = time.Second // for what was held; it does nothing any more but return
+)
 
 // Shutdown shuts down the consumer and the wrapper, in the order that loses least. Close the store after it.
 //
@@ -162,19 +192,23 @@ func (d *Dedup) shutdown(ctx context.Context, consumerShutdown func() error) err
 	}
 	defer close(d.drain.ended)
 	var errs []error
-	if err := d.drain.wait(ctx, false); err != nil {
+	if err := d.drain.answered(ctx); err != nil {
 		if n := d.drain.cancelCalls(ErrDraining); n > 0 {
 			errs = append(errs, fmt.Errorf("rmqdedup: %d handlers were still running: %w", n, err))
 		}
 	}
+	// The client books an answer after the listener has returned, without a sign when it is done. What it does not book in time comes again, and is
+	// found DONE.
+	bookkeeping := time.NewTimer(bookingTime)
+	<-bookkeeping.C
 	if err := consumerShutdown(); err != nil {
 		errs = append(errs, fmt.Errorf("rmqdedup: shutting down the consumer: %w", err))
 	}
 	close(d.drain.gone)
-	if err := d.drain.wait(ctx, true); err == nil {
-		// Nobody adds to them any more: leave the store what is left of the time.
-		_ = d.pending.flush(ctx)
-	}
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leavingTime)
+	defer cancel()
+	_ = d.drain.allGone(leaving)
+	_ = d.pending.flush(ctx) // the store has what is left of the time, and one more try in any case
 	d.pending.close()
 	if n := d.pending.dropped(); n > 0 {
 		errs = append(errs, fmt.Errorf("rmqdedup: %d pending writes were dropped, since the store did not take them", n))

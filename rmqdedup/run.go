@@ -27,19 +27,22 @@ func (x *delivery) run(to int) {
 	}
 	x.whole = len(c.msgs) == len(x.msgs)
 	x.result.Ran += len(c.msgs)
+	ok := false // and so it stays if the handler ends its goroutine (runtime.Goexit): its claims must not be renewed for ever
+	defer func() {
+		why := c.cancelledByUs()
+		if !ok {
+			x.result.Failed += len(c.msgs)
+			if why != nil {
+				x.handlerErr = nil // our doing, and told as such
+			}
+		}
+		x.settle(c, ok, why)
+		x.drained = x.drained || errors.Is(why, ErrDraining)
+		x.d.drain.stop(c)
+	}()
 	answer, err := x.call(&callContext{ctx, c}, c.msgs)
-	ok := x.succeeded(answer, err)
-	why := c.cancelledByUs()
 	x.handlerErr = err
-	if why != nil && !ok {
-		x.handlerErr = nil // our doing, and told as such
-	}
-	if !ok {
-		x.result.Failed += len(c.msgs)
-	}
-	x.settle(c, ok, why)
-	x.drained = x.drained || errors.Is(why, ErrDraining)
-	x.d.drain.stop(c)
+	ok = x.succeeded(answer, err)
 }
 
 // collect gathers what is to be run.

@@ -82,7 +82,7 @@ func (x *delivery) take(m *member, a Answer, sent time.Time) {
 		x.notAnswered(m, a.Err)
 		return
 	}
-	m.unknown, m.unprotected, m.err, m.left = false, false, nil, 0
+	m.unknown, m.err, m.left = false, nil, 0
 	switch a.Outcome {
 	case Claimed, TakenOver:
 		m.state, m.takenOver = held, a.Outcome == TakenOver
@@ -149,25 +149,32 @@ func (x *delivery) notAnswered(m *member, err error) {
 		return // the caller has given up; that is no outage
 	}
 	if x.d.cfg.Outage == Open || x.d.cfg.Shadow {
-		m.state, m.unprotected = bare, true
-		x.result.Unprotected++
-		x.event(Event{Kind: EventUnprotected, Key: m.req.Key, Message: m.msg, Err: err})
+		m.state = bare
 	}
 }
 
-// giveBack returns a claim whose handler was not run, and ends an acquire whose answer is not known.
-func (x *delivery) giveBack(m *member) {
-	x.abandonUnknown(m)
-	if m.state != held {
-		return
+// giveBack returns the claims of the members from an index on whose handler was not run, and ends acquires whose answer is not known.
+func (x *delivery) giveBack(from int) {
+	var released, abandoned []*member
+	for i := from; i < len(x.members); i++ {
+		m := &x.members[i]
+		x.abandonUnknown(m)
+		switch {
+		case m.state == bare && !m.req.Key.IsZero():
+			m.state = fresh // when its turn comes, the store may be back
+		case m.state != held:
+		case m.takenOver:
+			abandoned = append(abandoned, m) // whoever comes next must see that an owner died over it
+		default:
+			released = append(released, m)
+		}
+		if m.state == held {
+			x.d.keeper.remove(&m.claim)
+			m.state = fresh
+		}
 	}
-	x.d.keeper.remove(&m.claim)
-	m.state = fresh
-	op := OpRelease
-	if m.takenOver {
-		op = OpAbandon // whoever comes next must see that an owner died over it
-	}
-	x.end(op, []*member{m})
+	x.end(OpRelease, released)
+	x.end(OpAbandon, abandoned)
 }
 
 // abandonUnknown ends an acquire that is given up on without a known answer: it may have taken over an orphan, so it is
@@ -186,6 +193,9 @@ func (x *delivery) abandonUnknown(m *member) {
 // end releases or abandons claims, which get a new owner should they be acquired again: if this one is to be tried again in
 // the background, it must not meet them.
 func (x *delivery) end(op Op, of []*member) {
+	if len(of) == 0 {
+		return
+	}
 	answers, err := x.d.do(x.lasting(), op, x.requests(of))
 	for i, m := range of {
 		e := err

@@ -43,19 +43,38 @@ func (c *Config) budget() Budget {
 	case c.Mode == Ordered:
 		// The client counts one more than it is told: N + 2 calls.
 		b.Attempts = int(n) + 2
-		b.Retries = time.Duration(n+1) * (c.SuspendPause + c.InFlightWait)
+		b.Retries = times(int64(n)+1, plus(c.SuspendPause, c.InFlightWait))
 		b.sum = fmt.Sprintf("%d attempts, each with an in-flight wait of %v and a pause of %v: %v; the last attempt's wait: %v", b.Attempts, c.InFlightWait, c.SuspendPause, b.Retries, b.LastWait)
 		b.Outage = c.StorageTime // an ordered delivery is held until the store is back
 	default:
 		b.Attempts = int(n) + 1
-		for r := range n {
-			b.Retries += c.delay(c.brokerLevel(r))
-		}
+		b.Retries = c.spread(n)
 		b.sum = fmt.Sprintf("%d retries at delay levels from %d on: %v; the last attempt's wait: %v", n, firstRetryLevel, b.Retries, b.LastWait)
-		b.Outage = b.Retries + time.Duration(n)*c.outageHold() + b.LastWait
+		b.Outage = plus(plus(b.Retries, times(int64(n), c.outageHold())), b.LastWait)
 	}
-	b.Outlast = b.Retries + b.LastWait
+	b.Outlast = plus(b.Retries, b.LastWait)
 	return b
+}
+
+// spread is the sum of the delays of n retries.
+func (c *Config) spread(n int32) (sum time.Duration) {
+	rising := min(n, int32(len(c.DelayLevels))) // from there on it is the highest level
+	for r := range rising {
+		sum = plus(sum, c.delay(c.brokerLevel(r)))
+	}
+	return plus(sum, times(int64(n-rising), c.delay(len(c.DelayLevels))))
+}
+
+// forever is longer than any delivery is held. The figures of a budget end there too, rather than overflow.
+const forever = 100 * 365 * 24 * time.Hour
+
+func plus(a, b time.Duration) time.Duration { return min(min(a, forever)+min(b, forever), forever) }
+
+func times(n int64, d time.Duration) time.Duration {
+	if n > 0 && d > forever/time.Duration(n) {
+		return forever
+	}
+	return time.Duration(n) * d
 }
 
 // retries is how often a message comes again in a mode before it is dead-lettered.

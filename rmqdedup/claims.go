@@ -63,21 +63,26 @@ func Claims(ctx context.Context) []Claim {
 	claims := make([]Claim, len(c.members))
 	for i, m := range c.members {
 		claims[i] = Claim{Key: m.req.Key, MessageID: m.req.MessageID, Attempt: m.req.Attempt, Takeover: m.takenOver}
-		if !m.unprotected {
+		if m.state == held {
 			claims[i].Owner = m.req.Owner
 		}
 	}
 	return claims
 }
 
-// A call is one call of a handler.
+// A call is one call of a handler, and the context that the handler is given: by it, [Claims] finds the call.
 type call struct {
+	context.Context
 	members []*member // one a message
 	msgs    []*primitive.MessageExt
 	cancel  context.CancelCauseFunc
 
 	mu        sync.Mutex
 	cancelled error // by us, and why
+
+	// Room for the usual call, of one message.
+	oneMember [1]*member
+	oneMsg    [1]*primitive.MessageExt
 }
 
 // cancelByUs cancels the handler's context. The first cause stays.
@@ -98,15 +103,10 @@ func (c *call) cancelledByUs() error {
 
 type callKey struct{}
 
-// callContext is the handler's context: it knows its call.
-type callContext struct {
-	context.Context
-	call *call
-}
-
-func (c *callContext) Value(key any) any {
+// Value implements [context.Context].
+func (c *call) Value(key any) any {
 	if key == (callKey{}) {
-		return c.call
+		return c
 	}
 	return c.Context.Value(key)
 }

@@ -188,6 +188,11 @@ func (c *Config) validate(group string, resolution time.Duration) (warnings []st
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	sound := true // the figures that the budget is made of
+	unsound := func(format string, args ...any) {
+		sound = false
+		bad(format, args...)
+	}
 
 	if !groupPattern.MatchString(group) {
 		bad("the group is %q; RocketMQ wants 1 to 255 letters, digits, '_', '-', '|' or '%%'", group)
@@ -206,7 +211,7 @@ func (c *Config) validate(group string, resolution time.Duration) (warnings []st
 		{"SuspendPause", c.SuspendPause}, {"InFlightWait", c.InFlightWait},
 	} {
 		if d.value <= 0 {
-			bad("%s is %v; it must be above zero (leave it out for its default)", d.name, d.value)
+			unsound("%s is %v; it must be above zero (leave it out for its default)", d.name, d.value)
 		}
 	}
 	for _, d := range []struct {
@@ -221,14 +226,14 @@ func (c *Config) validate(group string, resolution time.Duration) (warnings []st
 		bad("MaxPendingWrites is %d; it must be above zero (leave it out for its default)", c.MaxPendingWrites)
 	}
 	if c.MaxReconsumeTimes < NoReconsume {
-		bad("MaxReconsumeTimes is %d; give how often a message may be delivered again, −1 for the client's default, or NoReconsume", c.MaxReconsumeTimes)
+		unsound("MaxReconsumeTimes is %d; give how often a message may be delivered again, −1 for the client's default, or NoReconsume", c.MaxReconsumeTimes)
 	}
 	if len(c.DelayLevels) == 0 {
-		bad("DelayLevels is empty; give the broker's messageDelayLevel, or nil for its default")
+		unsound("DelayLevels is empty; give the broker's messageDelayLevel, or nil for its default")
 	}
 	for i, d := range c.DelayLevels {
 		if d <= 0 {
-			bad("DelayLevels: level %d is %v; it must be above zero", i+1, d)
+			unsound("DelayLevels: level %d is %v; it must be above zero", i+1, d)
 		}
 	}
 	if c.ManualCommit {
@@ -246,15 +251,21 @@ func (c *Config) validate(group string, resolution time.Duration) (warnings []st
 	switch c.Mode {
 	case Concurrent, Ordered:
 	case Broadcasting:
-		bad("Mode is Broadcasting: every instance is to run every message, which one shared state table would prevent, and the client drops what fails; leave such a consumer unwrapped, or make it a clustering one")
+		unsound("Mode is Broadcasting: every instance is to run every message, which one shared state table would prevent, and the client drops what fails; leave such a consumer unwrapped, or make it a clustering one")
 	default:
-		bad("Mode is %v; choose Concurrent or Ordered", c.Mode)
+		unsound("Mode is %v; choose Concurrent or Ordered", c.Mode)
+	}
+	if sound {
+		c.validateBudget(bad, warn)
 	}
 	if len(problems) > 0 {
-		// What follows adds up figures that are known to be sound.
-		return nil, configError(group, problems)
+		return nil, fmt.Errorf("rmqdedup: consumer group %q cannot work as configured:\n%w", group, errors.Join(problems...))
 	}
+	return warnings, nil
+}
 
+// validateBudget compares lease and retention with the time that the retries take.
+func (c *Config) validateBudget(bad, warn func(format string, args ...any)) {
 	b := c.budget()
 	if c.Lease > b.Outlast {
 		bad("Lease is %v, longer than the %v that the retries can outlast (%s): a message whose owner died would be dead-lettered before its claim ends; shorten Lease, or raise MaxReconsumeTimes or DelayLevels",
@@ -269,14 +280,6 @@ func (c *Config) validate(group string, resolution time.Duration) (warnings []st
 	if c.NoRenewal && c.Lease < c.ConsumeTimeout {
 		warn("NoRenewal with a Lease of %v: a handler that takes longer may run beside a duplicate (the consume timeout allows it %v)", c.Lease, c.ConsumeTimeout)
 	}
-	if len(problems) > 0 {
-		return nil, configError(group, problems)
-	}
-	return warnings, nil
-}
-
-func configError(group string, problems []error) error {
-	return fmt.Errorf("rmqdedup: consumer group %q cannot work as configured:\n%w", group, errors.Join(problems...))
 }
 
 // fullGroup is the group as the client names it: with its namespace.

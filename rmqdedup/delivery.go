@@ -15,13 +15,12 @@ type member struct {
 	msg   *primitive.MessageExt
 	state memberState
 
-	takenOver   bool
-	unprotected bool
-	unknown     bool          // an acquire is out whose answer is not known: it may have claimed the key
-	left        time.Duration // in flight: until the holder's deadline
-	err         error         // unreachable: why
-	restarts    int           // claims lost before the handler was started
-	told        EventKind     // the last event of an acquire, so that polling does not repeat it
+	takenOver bool
+	unknown   bool          // an acquire is out whose answer is not known: it may have claimed the key
+	left      time.Duration // in flight: until the holder's deadline
+	err       error         // unreachable: why
+	restarts  int           // claims lost before the handler was started
+	told      EventKind     // the last event of an acquire, so that polling does not repeat it
 }
 
 type memberState uint8
@@ -55,6 +54,7 @@ type delivery struct {
 	msgs    []*primitive.MessageExt // a copy: the client acknowledges from its own slice
 	members []member                // in the order of their first messages
 	of      []int                   // the member of each message
+	attempt []int32                 // ReconsumeTimes of each message, before a handler could change it
 	reqs    []Request               // the members' requests
 	last    bool                    // a message is at its last attempt
 
@@ -70,10 +70,12 @@ type delivery struct {
 	oneMsg    [1]*primitive.MessageExt
 	oneMember [1]member
 	oneOf     [1]int
+	oneTry    [1]int32
 	oneReq    [1]Request
 	scratch   []Request
 	pick      []*member
 	onePick   [1]*member
+	oneCall   call
 }
 
 func (d *Dedup) deliver(ctx context.Context, handle Handler, msgs []*primitive.MessageExt) (consumer.ConsumeResult, error) {
@@ -99,6 +101,7 @@ func (x *delivery) serve() (consumer.ConsumeResult, error) {
 	switch {
 	case x.d.drain.over():
 		x.tell(EventAfterClose, nil, nil)
+		x.spareAttempt()
 		return x.retryResult(), nil
 	case x.d.drain.started():
 		return x.letGo()
@@ -117,7 +120,7 @@ func (x *delivery) serve() (consumer.ConsumeResult, error) {
 // identify computes the keys, once for the delivery, and finds the messages that share one.
 func (x *delivery) identify() {
 	n := len(x.msgs)
-	x.members, x.of, x.reqs = x.oneMember[:0], x.oneOf[:0], x.oneReq[:0]
+	x.members, x.of, x.reqs, x.attempt = x.oneMember[:0], x.oneOf[:0], x.oneReq[:0], x.oneTry[:0]
 	var seen map[[32]byte]int
 	if n > 1 {
 		x.members, x.of, x.reqs = make([]member, 0, n), make([]int, 0, n), make([]Request, 0, n)
@@ -150,15 +153,14 @@ func (x *delivery) identify() {
 		x.members = append(x.members, member{msg: m})
 		if !keyed {
 			mem := &x.members[len(x.members)-1]
-			mem.state, mem.unprotected = bare, true
-			x.result.Unprotected++
-			x.event(Event{Kind: EventUnprotected, Message: m, Err: err})
+			mem.state, mem.err = bare, err
 		}
 	}
 	for i := range x.members {
 		x.members[i].req = &x.reqs[i]
 	}
 	for _, m := range x.msgs {
+		x.attempt = append(x.attempt, m.ReconsumeTimes)
 		x.last = x.last || x.d.cfg.isLast(x.mode, m.ReconsumeTimes)
 	}
 }
@@ -222,8 +224,8 @@ func (x *delivery) retry() (consumer.ConsumeResult, error) {
 		x.conc.DelayLevelWhenNextConsume = 0
 		if busy {
 			level := x.d.cfg.outlastLevel(longest)
-			for _, m := range x.msgs {
-				level = max(level, x.d.cfg.brokerLevel(m.ReconsumeTimes))
+			for _, attempt := range x.attempt {
+				level = max(level, x.d.cfg.brokerLevel(attempt))
 			}
 			x.conc.DelayLevelWhenNextConsume = level
 		}
@@ -237,13 +239,13 @@ func (x *delivery) retry() (consumer.ConsumeResult, error) {
 // tellDeadLettered tells of the messages that this retry sends to the dead-letter queue though their handler did not refuse them.
 func (x *delivery) tellDeadLettered() {
 	for i, msg := range x.msgs {
-		if !x.d.cfg.isLast(x.mode, msg.ReconsumeTimes) {
+		if !x.d.cfg.isLast(x.mode, x.attempt[i]) {
 			continue
 		}
 		m := &x.members[x.of[i]]
 		switch {
 		case m.state == refused:
-		case m.state == finished || m.state == held || m.state == bare:
+		case m.state == finished || m.state == fresh || m.state == bare: // done, or behind a failure in an ordered queue
 			x.event(Event{Kind: EventBatchMateDeadLettered, Key: m.req.Key, Message: msg})
 		default:
 			x.event(Event{Kind: EventLastAttemptUnsettled, Key: m.req.Key, Message: msg, Err: m.err, Left: m.left})
@@ -300,16 +302,20 @@ func (x *delivery) pause(d time.Duration, until time.Time) bool {
 
 // letGo holds a delivery that must not be answered any more, until the consumer has been shut down: the client then throws the answer away.
 func (x *delivery) letGo() (consumer.ConsumeResult, error) {
-	for i := range x.members {
-		x.giveBack(&x.members[i])
-	}
-	x.d.drain.hold(x.ctx)
+	x.giveBack(0)
+	x.d.drain.hold(x.ctx, x.start)
 	x.result.Held = true
-	if x.mode == Ordered {
-		// The client counts an attempt, and dead-letters on the last, before it sees that the queue is dropped.
-		for _, m := range x.msgs {
-			m.ReconsumeTimes--
-		}
-	}
+	x.spareAttempt()
 	return x.retryResult(), nil
+}
+
+// spareAttempt undoes the attempt that the client counts for an ordered message whose queue is suspended: it does so, and dead-letters on the last,
+// before it sees that the queue is dropped. (It may be well past the last, if it could not reach the dead-letter queue before.)
+func (x *delivery) spareAttempt() {
+	if x.mode != Ordered {
+		return
+	}
+	for _, m := range x.msgs {
+		m.ReconsumeTimes = min(m.ReconsumeTimes-1, x.d.cfg.retries(Ordered))
+	}
 }

@@ -16,8 +16,9 @@ type drain struct {
 
 	mu         sync.Mutex
 	beginning  sync.Once
-	deliveries int // in the wrapper, the following two included
-	held       int // waiting for the consumer to be shut down
+	deliveries int       // in the wrapper, the following two included
+	held       int       // waiting for the consumer to be shut down
+	heldSince  time.Time // when the first of those was delivered
 	calls      map[*call]struct{}
 	changed    chan struct{} // closed and made anew whenever a call or delivery ends while draining
 }
@@ -79,10 +80,12 @@ func (r *drain) stop(c *call) {
 	r.tell()
 }
 
-// hold keeps a delivery until the consumer has been shut down, or its caller has given up.
-func (r *drain) hold(ctx context.Context) {
+// hold keeps a delivery, which began at that time, until the consumer has been shut down or its caller has given up.
+func (r *drain) hold(ctx context.Context, began time.Time) {
 	r.mu.Lock()
-	r.held++
+	if r.held++; r.heldSince.IsZero() || began.Before(r.heldSince) {
+		r.heldSince = began
+	}
 	r.tell()
 	r.mu.Unlock()
 	select {
@@ -113,28 +116,37 @@ func (r *drain) begin() (first bool) {
 }
 
 // answered waits until every delivery is answered or held, and allGone, after that, until all have left but those whose
-// handler still runs.
-func (r *drain) answered(ctx context.Context) error {
-	return r.wait(ctx, func() bool { return r.deliveries == r.held })
+// handler still runs. With a limit, answered says so early if one has been held for that long.
+func (r *drain) answered(ctx context.Context, limit time.Duration) (heldTooLong bool, err error) {
+	return r.wait(ctx, limit, func() bool { return r.deliveries == r.held })
 }
 
 func (r *drain) allGone(ctx context.Context) error {
-	return r.wait(ctx, func() bool { return r.deliveries == len(r.calls) })
+	_, err := r.wait(ctx, forever, func() bool { return r.deliveries == len(r.calls) })
+	return err
 }
 
-func (r *drain) wait(ctx context.Context, done func() bool) error {
+func (r *drain) wait(ctx context.Context, limit time.Duration, done func() bool) (heldTooLong bool, err error) {
 	for {
 		r.mu.Lock()
-		yes, changed := done(), r.changed
+		yes, changed, since := done(), r.changed, r.heldSince
 		r.mu.Unlock()
 		if yes {
-			return nil
+			return false, nil
 		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		timer := time.NewTimer(time.Until(since.Add(limit)))
 		select {
 		case <-changed:
+		case <-timer.C:
+			return true, nil
 		case <-ctx.Done():
-			return ctx.Err()
+			timer.Stop()
+			return false, ctx.Err()
 		}
+		timer.Stop()
 	}
 }
 
@@ -160,6 +172,8 @@ const (
 //
 //  1. No handler is started from now on. Deliveries that come, or wait, are held without an answer, which would cost each message an attempt.
 //  2. Handlers that run are waited for; their answers reach the client and their DONE the store. Their claims are renewed as long as they run.
+//     (When something held comes near its consume timeout, at which the client would send it back, 4. is done first: they are still waited for,
+//     but their answers come too late for the client, and their messages come again and are found DONE.)
 //  3. When ctx ends, the contexts of those that still run are cancelled (cause: [ErrDraining]), and their answers held.
 //  4. The consumer is shut down: it saves its offsets, and throws away the answers of what is held, which is then let go.
 //  5. Pending writes are tried once more.
@@ -192,11 +206,20 @@ func (d *Dedup) shutdown(ctx context.Context, consumerShutdown func() error) err
 	}
 	defer close(d.drain.ended)
 	var errs []error
-	if err := d.drain.answered(ctx); err != nil {
+	giveUp := func(err error) {
+		if err == nil {
+			return
+		}
 		if n := d.drain.cancelCalls(ErrDraining); n > 0 {
 			errs = append(errs, fmt.Errorf("rmqdedup: %d handlers were still running: %w", n, err))
 		}
 	}
+	limit := time.Duration(forever)
+	if d.cfg.Mode == Concurrent {
+		limit = d.cfg.lastWait()
+	}
+	running, err := d.drain.answered(ctx, limit)
+	giveUp(err)
 	// The client books an answer after the listener has returned, without a sign when it is done. What it does not book in time comes again, and is
 	// found DONE.
 	bookkeeping := time.NewTimer(bookingTime)
@@ -205,6 +228,10 @@ func (d *Dedup) shutdown(ctx context.Context, consumerShutdown func() error) err
 		errs = append(errs, fmt.Errorf("rmqdedup: shutting down the consumer: %w", err))
 	}
 	close(d.drain.gone)
+	if running {
+		_, err := d.drain.answered(ctx, forever)
+		giveUp(err)
+	}
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leavingTime)
 	defer cancel()
 	_ = d.drain.allGone(leaving)

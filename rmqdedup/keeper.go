@@ -12,7 +12,7 @@ type claim struct {
 	validUntil time.Time // by our own monotonic clock, from before the last acquire or renew that succeeded was sent
 	renewAt    time.Time
 	renewing   bool // part of a renewal that is under way
-	settling   bool // its completion or release is under way: a renewal that finds it gone means nothing
+	settling   bool // its completion is under way: a renewal that finds it gone means nothing
 	lost       bool
 	call       *call // whose handler works on it; nil before and after
 
@@ -102,15 +102,11 @@ func (k *keeper) attach(c *claim, to *call) bool {
 	return true
 }
 
-// settling says that c is being completed or released, or, with false, that this failed and it is to be kept on.
-func (k *keeper) settling(c *claim, yes bool) (lost bool) {
+// settling says that c is being completed, or, with false, that this failed. It is renewed meanwhile: the store may take its time.
+func (k *keeper) settling(c *claim, yes bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c.call, c.settling = nil, yes
-	if !yes {
-		k.look() // it was not looked at meanwhile
-	}
-	return c.lost
 }
 
 // nudge makes the goroutine end now, rather than at its next look, if there is nothing left to keep.
@@ -158,7 +154,7 @@ func (k *keeper) scan() (wait time.Duration, more bool) {
 	soon := now.Add(k.d.cfg.Lease / (8 * renewShare))
 	var lost, due []*claim
 	for c := k.ring.next; c != &k.ring; c = c.next {
-		if c.lost || c.settling {
+		if c.lost {
 			continue
 		}
 		if !now.Before(c.validUntil) {
@@ -208,13 +204,14 @@ func (k *keeper) renew(due []*claim, reqs []Request) {
 	sent := time.Now()
 	answers, err := k.d.do(ctx, OpRenew, reqs)
 
+	retry := k.d.cfg.Lease / (4 * renewShare)
 	k.mu.Lock()
 	k.calls--
 	var lost []*claim
 	var firstErr error
 	for i, c := range due {
 		c.renewing = false
-		if c.next == nil || c.settling || c.lost {
+		if c.next == nil || c.lost {
 			continue // settled meanwhile, or given up
 		}
 		var a Answer
@@ -228,7 +225,9 @@ func (k *keeper) renew(due []*claim, reqs []Request) {
 			if firstErr == nil {
 				firstErr = a.Err
 			}
-			c.renewAt = time.Now().Add(k.d.cfg.Lease / (4 * renewShare))
+			c.renewAt = time.Now().Add(retry)
+		case a.Outcome == Lost && c.settling:
+			c.renewAt = time.Now().Add(retry)
 		case a.Outcome == Lost:
 			c.lost = true
 			lost = append(lost, c)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -141,9 +142,9 @@ func (k Key) String() string {
 	if len(value) > longest {
 		value = strings.ToValidUTF8(value[:longest], "") + "…"
 	}
-	quoted := fmt.Sprintf("%q", value)
-	b.WriteString(quoted[1 : len(quoted)-1])
-	return b.String()
+	b.WriteString(value)
+	quoted := strconv.Quote(b.String())
+	return quoted[1 : len(quoted)-1]
 }
 
 // Fingerprint returns the fingerprint of a body that records keep, so that "same key, another body" can be told. It is the 64-bit

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -52,18 +53,19 @@ func Property(name string) KeyFunc {
 // It panics if the path is empty or has an empty part.
 func JSONField(path string) KeyFunc {
 	parts := strings.Split(path, ".")
-	for i, part := range parts {
+	for _, part := range parts {
 		if part == "" {
 			panic(fmt.Sprintf("rmqdedup: JSONField(%q): give a dotted path without empty parts, such as \"order.id\"", path))
 		}
-		parts[i] = gjson.Escape(part) // no wildcards, queries or modifiers: the path is taken literally
 	}
-	escaped := strings.Join(parts, ".")
 	return func(_ context.Context, m *primitive.MessageExt) (string, error) {
 		if !json.Valid(m.Body) { // gjson does not look, and its own validator recurses without a limit
 			return "", errors.New("the body is not valid JSON")
 		}
-		r := gjson.GetBytes(m.Body, escaped)
+		r := gjson.ParseBytes(m.Body)
+		for _, part := range parts {
+			r = jsonMember(r, part)
+		}
 		switch r.Type {
 		case gjson.String:
 			if strings.ContainsRune(r.Str, utf8.RuneError) && strings.Contains(r.Raw, `\u`) {
@@ -79,6 +81,21 @@ func JSONField(path string) KeyFunc {
 		}
 		return "", fmt.Errorf("the field %q is neither a string nor a number", path)
 	}
+}
+
+// jsonMember returns the member of that name of an object, or the element of that index of an array. gjson is asked for one part
+// of the path at a time: a whole path would lead it on to a second member of the same name, and into the text of strings.
+func jsonMember(r gjson.Result, part string) gjson.Result {
+	switch {
+	case r.IsObject():
+	case r.IsArray():
+		if i, err := strconv.Atoi(part); err != nil || strconv.Itoa(i) != part {
+			return gjson.Result{}
+		}
+	default:
+		return gjson.Result{}
+	}
+	return r.Get(gjson.Escape(part)) // no wildcards, queries or modifiers: the path is taken literally
 }
 
 // stableID is the message's ID as far as it survives retries, which Message.MsgId alone does not: it changes at

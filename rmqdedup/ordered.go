@@ -6,9 +6,6 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 )
 
-// forever is longer than any delivery is held.
-const forever = 100 * 365 * 24 * time.Hour
-
 // ordered serves a delivery of an ordered consumer: only what stands before the first message that cannot run now is run, and then that
 // message is waited for, since everything behind it has to.
 func (x *delivery) ordered() (consumer.ConsumeResult, error) {
@@ -22,9 +19,7 @@ func (x *delivery) ordered() (consumer.ConsumeResult, error) {
 			x.acquire(at, len(x.members))
 		}
 		to := x.firstBlocked(at)
-		for i := to + 1; i < len(x.members); i++ {
-			x.giveBack(&x.members[i]) // nothing is held while we wait
-		}
+		x.giveBack(to + 1) // nothing is held while we wait
 		x.run(to)
 		if x.drained {
 			return x.letGo()
@@ -34,7 +29,7 @@ func (x *delivery) ordered() (consumer.ConsumeResult, error) {
 			at, waiting, polls = next, time.Time{}, 0
 		}
 		switch {
-		case failed:
+		case failed && !(x.members[at].state == cut && x.d.drain.started()):
 			return x.retry()
 		case at == len(x.members):
 			return consumer.ConsumeSuccess, x.handlerErr

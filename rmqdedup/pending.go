@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -72,8 +73,9 @@ func (p *pending) add(w *write, why error) {
 	ctx := context.Background()
 	p.mu.Lock()
 	var dropped *write
+	stopped := p.stopped
 	switch {
-	case p.stopped:
+	case stopped:
 		dropped = w
 	case len(p.queue) >= p.d.cfg.MaxPendingWrites && w.op == OpAbandon:
 		dropped = w // the lease ends it as well
@@ -91,7 +93,11 @@ func (p *pending) add(w *write, why error) {
 	if dropped != w {
 		p.d.event(ctx, Event{Kind: EventWritePending, Key: w.req.Key, Owner: w.req.Owner, Op: w.op, Err: why})
 	}
-	if dropped != nil {
+	switch {
+	case dropped == nil:
+	case stopped:
+		p.drop(dropped, fmt.Errorf("the wrapper is closed: %w", why))
+	default:
 		p.drop(dropped, fmt.Errorf("%w (MaxPendingWrites: %d)", ErrPendingFull, p.d.cfg.MaxPendingWrites))
 	}
 }
@@ -117,22 +123,19 @@ func (p *pending) run() {
 		case <-p.stop:
 			timer.Stop()
 		}
-		err := p.try(p.take())
+		batch, lastTry := p.take()
+		away, err := p.try(batch)
 		if err != nil {
 			failures++
 		} else {
 			failures = 0
 		}
-		p.mu.Lock()
-		if p.stopped && err != nil {
-			rest := p.queue
-			p.queue = nil
-			p.mu.Unlock()
-			for _, w := range rest {
+		if lastTry && err != nil {
+			for _, w := range p.giveUp(batch, away) {
 				p.drop(w, fmt.Errorf("the wrapper was closed before the store answered: %w", err))
 			}
-			p.mu.Lock() // add drops by itself from stopped on, so the queue is still empty
 		}
+		p.mu.Lock()
 		if len(p.queue) == 0 {
 			p.busy = false
 			close(p.idle)
@@ -143,11 +146,11 @@ func (p *pending) run() {
 	}
 }
 
-// take returns what is tried next: the first of the queue, with those behind it that want the same operation. They stay in the queue.
-func (p *pending) take() []*write {
+// take returns what is tried next: the first of the queue, with those behind it that want the same operation. They stay in the queue. From
+// close on it is their last try.
+func (p *pending) take() (batch []*write, lastTry bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var batch []*write
 	for _, w := range p.queue {
 		if len(batch) == pendingBatch {
 			break
@@ -156,11 +159,28 @@ func (p *pending) take() []*write {
 			batch = append(batch, w)
 		}
 	}
-	return batch
+	return batch, p.stopped
 }
 
-// try writes a batch and takes what landed out of the queue; what did not goes to its end. The error is one of those met.
-func (p *pending) try(batch []*write) (failed error) {
+// giveUp takes out of the queue and returns what is left of a batch after its last try, or everything if the store is away.
+func (p *pending) giveUp(batch []*write, everything bool) (given []*write) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rest := p.queue
+	p.queue = nil
+	for _, w := range rest {
+		if everything || slices.Contains(batch, w) {
+			given = append(given, w)
+		} else {
+			p.queue = append(p.queue, w)
+		}
+	}
+	return given
+}
+
+// try writes a batch and takes what landed out of the queue; what did not goes to its end. The error is one of those met; away says that
+// the whole call failed.
+func (p *pending) try(batch []*write) (away bool, failed error) {
 	ctx := context.Background()
 	reqs := make([]Request, len(batch))
 	for i, w := range batch {
@@ -179,8 +199,8 @@ func (p *pending) try(batch []*write) (failed error) {
 			failed = answers[i].Err
 		default:
 			landed[w] = true
-			if w.claim != nil {
-				p.d.keeper.remove(w.claim)
+			if w.claim != nil && !p.d.keeper.remove(w.claim) && answers[i].Outcome == Lost {
+				p.d.event(ctx, Event{Kind: EventClaimLost, Key: w.req.Key, Owner: w.req.Owner, Err: ErrTakenAway})
 			}
 			p.d.event(ctx, Event{Kind: EventWriteLanded, Key: w.req.Key, Owner: w.req.Owner, Op: w.op})
 			continue
@@ -204,7 +224,7 @@ func (p *pending) try(batch []*write) (failed error) {
 		}
 	}
 	p.queue = append(front, back...)
-	return failed
+	return err != nil, failed
 }
 
 // flush waits until nothing is pending, or until ctx ends.

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/apache/rocketmq-client-go/v2/consumer"
-	"github.com/apache/rocketmq-client-go/v2/primitive"
 )
 
 // run hands what is held, or is to run without a claim, among the members up to (not including) index to, to the handler in one call and in order,
@@ -17,7 +16,7 @@ func (x *delivery) run(to int) {
 		return
 	}
 	ctx, cancel := context.WithCancelCause(x.ctx)
-	c.cancel = cancel
+	c.Context, c.cancel = ctx, cancel
 	defer cancel(nil)
 	if !x.attach(c) {
 		return
@@ -27,27 +26,33 @@ func (x *delivery) run(to int) {
 	}
 	x.whole = len(c.msgs) == len(x.msgs)
 	x.result.Ran += len(c.msgs)
+	x.tellUnprotected(c.members)
+	var err error
 	ok := false // and so it stays if the handler ends its goroutine (runtime.Goexit): its claims must not be renewed for ever
 	defer func() {
 		why := c.cancelledByUs()
+		if err != nil && (ok || why == nil) { // else it is our doing, and told as such
+			x.handlerErr = err
+		}
 		if !ok {
 			x.result.Failed += len(c.msgs)
-			if why != nil {
-				x.handlerErr = nil // our doing, and told as such
-			}
 		}
 		x.settle(c, ok, why)
 		x.drained = x.drained || errors.Is(why, ErrDraining)
 		x.d.drain.stop(c)
 	}()
-	answer, err := x.call(&callContext{ctx, c}, c.msgs)
-	x.handlerErr = err
+	var answer consumer.ConsumeResult
+	answer, err = x.call(c)
 	ok = x.succeeded(answer, err)
 }
 
 // collect gathers what is to be run.
 func (x *delivery) collect(to int) *call {
-	c := &call{}
+	c := &x.oneCall
+	if c.cancel != nil {
+		c = &call{} // an earlier call has that one, and perhaps still uses its context
+	}
+	c.members, c.msgs = c.oneMember[:0], c.oneMsg[:0]
 	for i := range to {
 		if m := &x.members[i]; m.state == held || m.state == bare {
 			c.members = append(c.members, m)
@@ -83,16 +88,26 @@ func (x *delivery) attach(c *call) bool {
 	return ok
 }
 
+// tellUnprotected tells of the members of a call that is about to start without a claim.
+func (x *delivery) tellUnprotected(members []*member) {
+	for _, m := range members {
+		if m.state == bare {
+			x.result.Unprotected++
+			x.event(Event{Kind: EventUnprotected, Key: m.req.Key, Message: m.msg, Err: m.err})
+		}
+	}
+}
+
 // call calls the handler and turns a panic into a failure.
-func (x *delivery) call(ctx context.Context, msgs []*primitive.MessageExt) (answer consumer.ConsumeResult, err error) {
+func (x *delivery) call(c *call) (answer consumer.ConsumeResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			caught := newPanicError(p)
-			x.event(Event{Kind: EventPanic, Message: msgs[0], Err: caught})
+			x.event(Event{Kind: EventPanic, Message: c.members[0].msg, Err: caught})
 			answer, err = consumer.ConsumeRetryLater, caught
 		}
 	}()
-	return x.handle(ctx, msgs...)
+	return x.handle(c, c.msgs...)
 }
 
 // succeeded says whether an answer of the handler is success: in concurrent mode only ConsumeSuccess, in ordered mode Commit too.
@@ -106,16 +121,14 @@ func (x *delivery) succeeded(answer consumer.ConsumeResult, err error) bool {
 
 // settle completes or releases what a call had, each key by its own state.
 func (x *delivery) settle(c *call, ok bool, cancelled error) {
-	settled := make([]*member, 0, len(c.members))
+	settled := x.pick[:0] // what an acquire wanted has been seen to
 	for _, m := range c.members {
 		if m.req.Key.IsZero() {
 			m.state = outcome(ok, cancelled)
 			continue
 		}
 		if m.state == held {
-			if x.d.keeper.settling(&m.claim, true) {
-				m.told = EventClaimLost
-			}
+			x.d.keeper.settling(&m.claim, true)
 		}
 		settled = append(settled, m)
 	}
@@ -137,9 +150,7 @@ func (x *delivery) settle(c *call, ok bool, cancelled error) {
 		x.d.keeper.remove(&m.claim)
 		released = append(released, m)
 	}
-	if len(released) > 0 {
-		x.end(OpRelease, released)
-	}
+	x.end(OpRelease, released)
 }
 
 func outcome(ok bool, cancelled error) memberState {
@@ -177,8 +188,10 @@ func (x *delivery) complete(of []*member) {
 		if !claimed {
 			continue // without a claim there is none to lose
 		}
-		x.d.keeper.remove(&m.claim)
-		if a.Outcome == Lost && m.told != EventClaimLost {
+		if lost := x.d.keeper.remove(&m.claim); lost {
+			continue // told when it was
+		}
+		if a.Outcome == Lost {
 			x.event(Event{Kind: EventClaimLost, Key: m.req.Key, Message: m.msg, Owner: m.req.Owner, Err: ErrTakenAway})
 		}
 	}

@@ -2,6 +2,7 @@ package rmqdedup
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 )
@@ -9,23 +10,12 @@ import (
 // shadow claims and settles as always, but hands every message to the handler and gives its answer to the client as it is.
 func (x *delivery) shadow() (consumer.ConsumeResult, error) {
 	x.acquire(0, len(x.members))
-	c := &call{msgs: x.msgs, cancel: func(error) {}} // a lost claim cancels nothing here
+	c := &call{Context: x.ctx, msgs: slices.Clone(x.msgs), cancel: func(error) {}} // a lost claim cancels nothing here
 	for _, i := range x.of {
 		c.members = append(c.members, &x.members[i])
 	}
 	if !x.d.drain.start(c) {
 		return x.letGo()
-	}
-	defer x.d.drain.stop(c)
-	x.result.Ran += len(c.msgs)
-	answer, err := x.call(&callContext{x.ctx, c}, c.msgs)
-	var caught *PanicError
-	if errors.As(err, &caught) {
-		answer = x.retryResult()
-	}
-	ok := x.succeeded(answer, err)
-	if !ok {
-		x.result.Failed += len(c.msgs)
 	}
 	mine := &call{}
 	for i := range x.members {
@@ -33,6 +23,21 @@ func (x *delivery) shadow() (consumer.ConsumeResult, error) {
 			mine.members = append(mine.members, m)
 		}
 	}
-	x.settle(mine, ok, nil)
+	x.result.Ran += len(c.msgs)
+	x.tellUnprotected(mine.members)
+	ok := false // see run
+	defer func() {
+		if !ok {
+			x.result.Failed += len(c.msgs)
+		}
+		x.settle(mine, ok, nil)
+		x.d.drain.stop(c)
+	}()
+	answer, err := x.call(c)
+	var caught *PanicError
+	if errors.As(err, &caught) {
+		answer = x.retryResult()
+	}
+	ok = x.succeeded(answer, err)
 	return answer, err
 }

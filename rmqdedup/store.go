@@ -64,8 +64,9 @@ type Store interface {
 	// Release removes each Owner's claim: Applied. On everything else it changes nothing and answers Lost.
 	Release(ctx context.Context, reqs []Request) ([]Answer, error)
 
-	// Abandon ends each Owner's claim without forgetting it: its deadline becomes now, and its owner a fresh one that nobody
-	// holds, so that the claim can be taken over but neither renewed nor released: Applied. On everything else it changes nothing and answers Lost.
+	// Abandon ends each Owner's claim whose deadline is ahead, without forgetting it: its deadline becomes now, and its owner a fresh one that nobody
+	// holds, so that the claim can be taken over but neither renewed nor released: Applied. On everything else, a claim past its deadline
+	// among it, it changes nothing and answers Lost.
 	// A claim without grace may as well be removed.
 	Abandon(ctx context.Context, reqs []Request) ([]Answer, error)
 
@@ -173,7 +174,7 @@ type Sweeper interface {
 	// within their grace as well if orphans is set. The ones that expired first come first.
 	Expired(ctx context.Context, limit int, orphans bool) ([]Record, error)
 
-	// Clear removes each claim whose owner and deadline are still as they were read, and returns how many those were.
+	// Clear removes each claim that has expired and whose owner and deadline are still as they were read, and returns how many those were.
 	Clear(ctx context.Context, records []Record) (int, error)
 
 	// Purge removes at most limit keys that are DONE past their retention, and returns how many those were.

@@ -1,0 +1,90 @@
+# What one does with this repository. The servers' part is scripts/servers.sh, see docs/servers.md.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-print-directory
+
+GO       ?= go
+FUZZTIME ?= 10s
+COUNT    ?= 6
+
+servers := scripts/servers.sh
+# Tools are built with the Go at hand, since golangci-lint refuses to read code for a newer Go than its own.
+bin     := .local/bin/$(shell $(GO) env GOVERSION)
+# Ours only: .local has the sources of nothing, but a formatter should not have to find that out.
+gofiles  = $$(find . -name .local -prune -o -name '*.go' -print)
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ servers
+
+.PHONY: up down status env logs
+up: ## start RocketMQ and Redis (single, Cluster, Sentinel), or only SETS="redis …"; fetches what is missing
+	@$(servers) up $(SETS)
+
+down: ## stop them
+	@$(servers) down $(SETS)
+
+status: ## what runs, and where
+	@$(servers) status $(SETS)
+
+env: ## where they are, as shell assignments: eval "$(make -s env)"
+	@$(servers) env $(SETS)
+
+logs: ## the files they log to: tail -F $(make -s logs)
+	@$(servers) logs $(SETS)
+
+##@ tests
+
+.PHONY: test test-quick test-long cgo
+# -count=1, since Go's cache of test results does not know what the servers would answer today.
+#
+# Ordered end-to-end tests skip themselves under the race detector, since rocketmq-client-go itself races in ordered
+# consumption; the second line runs them without it.
+test: cgo ## everything, on real servers, which it starts; with the race detector
+	@RMQDEDUP_REQUIRE_SERVERS=1 $(servers) with -- $(GO) test -race -count=1 -timeout 10m ./...
+	@RMQDEDUP_REQUIRE_SERVERS=1 $(servers) with -- $(GO) test -count=1 -run Ordered ./internal/e2e/...
+
+test-quick: ## what needs only Go; tests that need a server skip, unless the environment names one
+	$(GO) test ./...
+
+test-long: cgo ## also what takes minutes
+	@RMQDEDUP_LONG=1 RMQDEDUP_REQUIRE_SERVERS=1 $(servers) with -- $(GO) test -race -count=1 -timeout 60m ./...
+	@RMQDEDUP_LONG=1 RMQDEDUP_REQUIRE_SERVERS=1 $(servers) with -- $(GO) test -count=1 -timeout 60m -run Ordered ./internal/e2e/...
+
+cgo: # the race detector is C
+	@scripts/need.sh gcc:gcc,libc6-dev
+
+.PHONY: fuzz bench
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+bench: $(bin)/benchstat ## benchmarks, COUNT (6) times each, compared with the run before; kept in .local/bench
+	@$(servers) with -- scripts/bench.sh $(bin)/benchstat $(COUNT)
+
+##@ code
+
+.PHONY: lint fmt clean
+lint: $(bin)/golangci-lint ## gofmt, go vet, golangci-lint, shellcheck
+	@files=$$(gofmt -l $(gofiles)); [[ -z $$files ]] || { echo "not formatted (make fmt):"; echo "$$files"; exit 1; }
+	$(GO) vet ./...
+	$(bin)/golangci-lint run ./...
+	@scripts/shellcheck.sh
+
+fmt: ## gofmt
+	gofmt -w $(gofiles)
+
+clean: down ## stop the servers; remove their data, their programs, built tools and benchmark results
+	rm -rf .local
+
+# Built once for a version (about a minute and a half on two cores), not run by "go tool": that would have to be called in
+# tools/, and would link them anew wherever the build cache has been emptied.
+$(bin)/golangci-lint: package := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(bin)/benchstat: package := golang.org/x/perf/cmd/benchstat
+$(bin)/golangci-lint $(bin)/benchstat: tools/go.mod tools/go.sum
+	@echo "building $(@F)" >&2
+	@mkdir -p $(@D)
+	@$(GO) -C tools build -o ../$@ $(package)

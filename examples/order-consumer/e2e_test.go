@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rmqdedup/rmqdedup-go/internal/testenv"
+)
+
+func TestEndToEndConcurrent(t *testing.T) {
+	t.Parallel()
+	start(t, "-produce", "1000").endsWell(t)
+}
+
+// Fewer and slower handlers, so that batches fill.
+func TestEndToEndBatch(t *testing.T) {
+	t.Parallel()
+	start(t, "-produce", "1000", "-batch", "16", "-handlers", "4", "-handle-time", "20ms").endsWell(t)
+}
+
+func TestEndToEndOrdered(t *testing.T) {
+	if raceDetector {
+		t.Skip("rocketmq-client-go itself races in ordered consumption; go test -run Ordered without -race runs this")
+	}
+	t.Parallel()
+	start(t, "-produce", "1000", "-mode", "ordered").endsWell(t)
+}
+
+func TestEndToEndMessageID(t *testing.T) {
+	t.Parallel()
+	p := start(t, "-produce", "200", "-key", "message-id")
+	p.end(t, exitGood)
+	// Of the 60 orders that are sent again, 46 are so under another ID.
+	if n := p.row(t, "orders with more than one successful run"); n != 46 || !strings.Contains(p.stdout.String(), "46 orders succeeded twice, rightly") {
+		t.Errorf("%d orders succeeded twice, want 46, and a word on it:\n%s", n, &p.stdout)
+	}
+}
+
+// A member dies in its handler, as by kill -9, and the one that is left does what it has not done, and nothing else.
+func TestEndToEndCrash(t *testing.T) {
+	t.Parallel()
+	name := fmt.Sprintf("crash-%d-%d", os.Getpid(), time.Now().UnixNano())
+	group := []string{"-topic", name, "-group", name, "-ledger", filepath.Join(t.TempDir(), "ledger")}
+	// With one handler nothing is done in the moment of death that could not be noted any more.
+	dies := start(t, append(group, "-member", "-handlers", "1", "-crash-after", "30")...)
+	dies.stdout.await(t, "topic "+name)
+	lives := start(t, append(group, "-produce", "500")...)
+	lives.endsWell(t)
+	dies.end(t, -1)
+	if status, ok := dies.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() != syscall.SIGKILL {
+		t.Errorf("the member that was to die ended by %v", dies.ProcessState)
+	}
+}
+
+func TestEndToEndInterrupt(t *testing.T) {
+	t.Parallel()
+	p := start(t, "-produce", "20000", "-handle-time", "100ms")
+	p.stderr.await(t, "delivered")
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, exitInterrupted)
+	if n := p.row(t, "orders with more than one successful run"); n != 0 || !strings.Contains(p.stdout.String(), "Interrupted after") {
+		t.Errorf("%d orders succeeded twice:\n%s", n, &p.stdout)
+	}
+}
+
+func TestEndToEndStoreIsAway(t *testing.T) {
+	t.Parallel()
+	p := start(t, "-store", "redis://somebody:hush@127.0.0.1:1/0")
+	p.end(t, exitBad)
+	if got := p.stderr.String(); strings.Contains(got, "hush") || !strings.Contains(got, "127.0.0.1:1") {
+		t.Errorf("the error shows the password, or not the address: %s", got)
+	}
+}
+
+// A program is the example in a process of its own, on real servers.
+type program struct {
+	*exec.Cmd
+	stdout, stderr output
+}
+
+func start(t *testing.T, args ...string) *program {
+	t.Helper()
+	args = append([]string{
+		"-namesrv", testenv.Require(t, "RMQDEDUP_NAMESRV"), "-store", testenv.Require(t, "RMQDEDUP_REDIS"),
+		"-delay-levels", os.Getenv("RMQDEDUP_DELAY_LEVELS"), "-lease", "5s", "-seed", "1", "-timeout", "3m",
+	}, args...)
+	p := &program{Cmd: exec.Command(os.Args[0], args...)} //nolint:gosec // itself
+	p.Env = append(os.Environ(), asProgram+"=1")
+	p.Stdout, p.Stderr = &p.stdout, &p.stderr
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	return p
+}
+
+// end waits for the end of the program, and for this exit status; -1 is an end by a signal.
+func (p *program) end(t *testing.T, status int) {
+	t.Helper()
+	if err := p.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	if p.ProcessState.ExitCode() != status {
+		t.Fatalf("%v, want exit status %d\n%s\n%s", p.ProcessState, status, &p.stderr, &p.stdout)
+	}
+}
+
+// endsWell waits for the end of a program in which each order succeeds once, and none is dead-lettered.
+func (p *program) endsWell(t *testing.T) {
+	t.Helper()
+	p.end(t, exitGood)
+	for _, name := range []string{"orders with more than one successful run", "orders without one", "in the dead-letter topic"} {
+		if n := p.row(t, name); n != 0 {
+			t.Errorf("%s: %d\n%s", name, n, &p.stdout)
+		}
+	}
+	if p.row(t, "suppressed") == 0 || p.row(t, "retried") == 0 {
+		t.Errorf("nothing was suppressed, or nothing failed:\n%s", &p.stdout)
+	}
+	t.Logf("%s", &p.stdout)
+}
+
+// row is the figure in a row of the table.
+func (p *program) row(t *testing.T, name string) int {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(name) + ` +(\d+)$`).FindStringSubmatch(p.stdout.String())
+	if found == nil {
+		t.Fatalf("the table lacks %q:\n%s", name, &p.stdout)
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// An output is what a program has written, and says when a text is in it.
+type output struct {
+	mu     sync.Mutex
+	buf    bytes.Buffer
+	waits  string
+	appear chan struct{}
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, err := o.buf.Write(b)
+	o.look()
+	return n, err
+}
+
+func (o *output) look() {
+	if o.appear != nil && strings.Contains(o.buf.String(), o.waits) {
+		close(o.appear)
+		o.appear = nil
+	}
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+func (o *output) await(t *testing.T, text string) {
+	t.Helper()
+	appear := make(chan struct{})
+	o.mu.Lock()
+	o.waits, o.appear = text, appear
+	o.look()
+	o.mu.Unlock()
+	select {
+	case <-appear:
+	case <-time.After(time.Minute):
+		t.Fatalf("%q does not appear:\n%s", text, o.String())
+	}
+}

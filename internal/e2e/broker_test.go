@@ -1,0 +1,268 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/rmqdedup/rmqdedup-go/internal/testenv"
+)
+
+// A broker is a RocketMQ that stories are played on. Waits end when what is waited for is there, or with ctx.
+type broker interface {
+	// name is the subtest's.
+	name() string
+	// nameServer is what clients are given: an IP literal and a port.
+	nameServer() string
+	// delayLevels are the delays of its levels, level 1 first.
+	delayLevels() []time.Duration
+	// lacks says what it cannot do, and why; a story that needs it is skipped with that reason.
+	lacks() map[ability]string
+
+	// createTopic makes a topic and waits until clients find it.
+	createTopic(ctx context.Context, topic string, queues int) error
+	deleteTopic(ctx context.Context, topic string) error
+	// messages waits until queue 0 of a topic has held n messages, and returns what it holds.
+	messages(ctx context.Context, topic string, n int) ([]*primitive.MessageExt, error)
+	// stored is how many messages a topic has held, and unread how many of them a group has not acknowledged.
+	stored(ctx context.Context, topic string) (int64, error)
+	unread(ctx context.Context, group, topic string) (int64, error)
+	// rewind lets a group, none of whose members may be up, begin anew.
+	rewind(ctx context.Context, group, topic string) error
+	// consumeDirectly hands a message to one member's listener past all queues, as an operator's tools do.
+	consumeDirectly(ctx context.Context, group, instance string, m *primitive.MessageExt) (directResult, error)
+}
+
+// An ability is something that not every broker has.
+type ability string
+
+const (
+	// canMoveOrderedQueues: an ordered queue moves to another member while its old owner lives, or has died, within seconds.
+	canMoveOrderedQueues ability = "move an ordered queue within seconds"
+)
+
+// A directResult is what a client says of a message that it was told to consume directly: 0 is success, 1 retry later, 4 an error.
+type directResult struct {
+	Result int    `json:"consumeResult"`
+	Remark string `json:"remark"`
+}
+
+// brokers are those that stories are played on.
+func brokers(t *testing.T) []broker {
+	return []broker{openRocketMQ(t)}
+}
+
+// rocketMQ is a real one.
+type rocketMQ struct {
+	names  string
+	addr   string // of its one broker
+	levels []time.Duration
+}
+
+func openRocketMQ(t *testing.T) *rocketMQ {
+	t.Helper()
+	b := &rocketMQ{names: testenv.Require(t, "RMQDEDUP_NAMESRV")}
+	for field := range strings.FieldsSeq(os.Getenv("RMQDEDUP_DELAY_LEVELS")) {
+		d, err := time.ParseDuration(field)
+		if err != nil {
+			t.Fatalf("RMQDEDUP_DELAY_LEVELS: %v", err)
+		}
+		b.levels = append(b.levels, d)
+	}
+	if len(b.levels) < 4 {
+		t.Fatal("RMQDEDUP_DELAY_LEVELS is not set, or has fewer than 4 levels: it must say the broker's messageDelayLevel, such as '1s 2s 3s 4s'")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	cluster, err := call(ctx, b.names, codeCluster, nil, nil)
+	if err = errors.Join(err, cluster.error()); err != nil {
+		t.Fatalf("the name server at RMQDEDUP_NAMESRV: %v", err)
+	}
+	if b.addr, err = find(masterPattern, cluster.body); err != nil {
+		t.Fatalf("the name server at RMQDEDUP_NAMESRV knows no broker: %v", err)
+	}
+	return b
+}
+
+func (*rocketMQ) name() string                   { return "rocketmq" }
+func (b *rocketMQ) nameServer() string           { return b.names }
+func (b *rocketMQ) delayLevels() []time.Duration { return b.levels }
+
+func (*rocketMQ) lacks() map[ability]string {
+	return map[ability]string{
+		canMoveOrderedQueues: "the broker gives a queue's lock to another member a minute after its owner's last word; RMQDEDUP_LONG=1 waits for it",
+	}
+}
+
+// The name server writes JSON with keys that are no strings ({0:"127.0.0.1:10911"}), so what is needed of it is picked out.
+var (
+	masterPattern = regexp.MustCompile(`"brokerAddrs":\{"?0"?:"([^"]+)"`)
+	namePattern   = regexp.MustCompile(`"brokerName":"([^"]+)"`)
+	queuesPattern = regexp.MustCompile(`"readQueueNums":(\d+)`)
+)
+
+func find(p *regexp.Regexp, in []byte) (string, error) {
+	m := p.FindSubmatch(in)
+	if m == nil {
+		return "", fmt.Errorf("no %s in %.300q", p, in)
+	}
+	return string(m[1]), nil
+}
+
+// ask makes a request to the broker that is to succeed.
+func (b *rocketMQ) ask(ctx context.Context, code int, fields map[string]string) (answer, error) {
+	a, err := call(ctx, b.addr, code, fields, nil)
+	return a, errors.Join(err, a.error())
+}
+
+func (b *rocketMQ) queues(ctx context.Context, topic string) (int, error) {
+	a, err := call(ctx, b.names, codeRoute, map[string]string{"topic": topic}, nil)
+	if err = errors.Join(err, a.error()); err != nil {
+		return 0, fmt.Errorf("topic %s: %w", topic, err)
+	}
+	n, err := find(queuesPattern, a.body)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(n)
+}
+
+func (b *rocketMQ) createTopic(ctx context.Context, topic string, queues int) error {
+	n := strconv.Itoa(queues)
+	_, err := b.ask(ctx, codeCreateTopic, map[string]string{
+		"topic": topic, "defaultTopic": "TBW102", "readQueueNums": n, "writeQueueNums": n, "perm": "6",
+		"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+	})
+	if err != nil {
+		return fmt.Errorf("creating topic %s: %w", topic, err)
+	}
+	// The broker tells the name server in its own time.
+	return eventually(ctx, "the route of "+topic, func() (bool, error) {
+		has, err := b.queues(ctx, topic)
+		return has == queues, err
+	})
+}
+
+func (b *rocketMQ) deleteTopic(ctx context.Context, topic string) error {
+	_, err := b.ask(ctx, codeDeleteTopic, map[string]string{"topic": topic})
+	if err == nil {
+		_, err = call(ctx, b.names, codeDropRoute, map[string]string{"topic": topic}, nil)
+	}
+	return err
+}
+
+func (b *rocketMQ) messages(ctx context.Context, topic string, n int) (all []*primitive.MessageExt, err error) {
+	const suspend, subscribed = 2, 4 // wait for messages; the subscription is here, not in a heart beat
+	for len(all) < n {
+		a, err := call(ctx, b.addr, codePull, map[string]string{
+			"consumerGroup": "e2e-reader", "topic": topic, "queueId": "0", "queueOffset": strconv.Itoa(len(all)), "maxMsgNums": "32",
+			"sysFlag": strconv.Itoa(suspend | subscribed), "commitOffset": "0", "suspendTimeoutMillis": "15000",
+			"subscription": "*", "subVersion": "0", "expressionType": "TAG",
+		}, nil)
+		if err == nil && a.Code != statusNothingNew {
+			err = a.error()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("waiting for %d messages in %s, which has %d: %w", n, topic, len(all), err)
+		}
+		all = append(all, primitive.DecodeMessage(a.body)...)
+	}
+	return all, nil
+}
+
+// offset asks for one figure of each queue of a topic, and returns their sum.
+func (b *rocketMQ) offset(ctx context.Context, code int, group, topic string) (sum int64, err error) {
+	queues, err := b.queues(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	for id := range queues {
+		a, err := call(ctx, b.addr, code, map[string]string{"consumerGroup": group, "topic": topic, "queueId": strconv.Itoa(id)}, nil)
+		if err == nil && a.Code == statusOffsetUnknown {
+			continue // the group has never committed
+		}
+		if err = errors.Join(err, a.error()); err != nil {
+			return 0, err
+		}
+		n, err := strconv.ParseInt(a.Fields["offset"], 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+func (b *rocketMQ) stored(ctx context.Context, topic string) (int64, error) {
+	return b.offset(ctx, codeMaxOffset, "", topic)
+}
+
+func (b *rocketMQ) unread(ctx context.Context, group, topic string) (int64, error) {
+	end, err := b.stored(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	read, err := b.offset(ctx, codeQueryOffset, group, topic)
+	return end - read, err
+}
+
+func (b *rocketMQ) rewind(ctx context.Context, group, topic string) error {
+	queues, err := b.queues(ctx, topic)
+	for id := 0; id < queues && err == nil; id++ {
+		_, err = b.ask(ctx, codeCommitOffset, map[string]string{
+			"consumerGroup": group, "topic": topic, "queueId": strconv.Itoa(id), "commitOffset": "0",
+		})
+	}
+	return err
+}
+
+func (b *rocketMQ) consumeDirectly(ctx context.Context, group, instance string, m *primitive.MessageExt) (r directResult, err error) {
+	members, err := b.ask(ctx, codeListMembers, map[string]string{"consumerGroup": group})
+	if err != nil {
+		return r, err
+	}
+	clientID, err := find(regexp.MustCompile(`"([^"]*@`+regexp.QuoteMeta(instance)+`)"`), members.body)
+	if err != nil {
+		return r, err
+	}
+	route, err := call(ctx, b.names, codeRoute, map[string]string{"topic": m.Topic}, nil)
+	if err = errors.Join(err, route.error()); err != nil {
+		return r, err
+	}
+	name, err := find(namePattern, route.body)
+	if err != nil {
+		return r, err
+	}
+	a, err := b.ask(ctx, codeConsumeDirectly, map[string]string{
+		"consumerGroup": group, "clientId": clientID, "msgId": m.OffsetMsgId, "brokerName": name, "topic": m.Topic,
+	})
+	if err == nil {
+		err = json.Unmarshal(a.body, &r)
+	}
+	return r, err
+}
+
+// eventually asks again and again until cond holds. It is for what the broker gives no signal of; everything else waits for the journal.
+func eventually(ctx context.Context, what string, cond func() (bool, error)) error {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		ok, err := cond()
+		if ok {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx)), err)
+		}
+	}
+}

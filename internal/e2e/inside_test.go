@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"unsafe"
+
+	"github.com/apache/rocketmq-client-go/v2"
+	"go.uber.org/atomic"
+)
+
+// The client gives no sign of some of what it does by itself. What stories must know of that is read from its private fields.
+
+// private returns a pointer to a private field, found by a path of names from a pointer to a struct on.
+func private[T any](of any, path ...string) *T {
+	v := reflect.ValueOf(of).Elem()
+	for _, name := range path {
+		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		if v = v.FieldByName(name); !v.IsValid() {
+			panic(fmt.Sprintf("the client has changed: %T has no field %v of %v any more", of, name, path))
+		}
+	}
+	return reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Interface().(*T)
+}
+
+// cached is how many messages a consumer has pulled and not yet taken in an answer for.
+func cached(c rocketmq.PushConsumer) (n int64) {
+	private[sync.Map](c, "defaultConsumer", "processQueueTable").Range(func(_, queue any) bool {
+		n += (*private[*atomic.Int64](queue, "cachedMsgCount")).Load()
+		return true
+	})
+	return n
+}
+
+// awaitCached waits until the member's client has taken in all answers but those for n messages.
+func (m *member) awaitCached(ctx context.Context, n int64) error {
+	return eventually(ctx, "the client to take in an answer", func() (bool, error) {
+		has := cached(m.consumer.PushConsumer)
+		return has == n, fmt.Errorf("%d messages are cached, want %d", has, n)
+	})
+}
+
+// A carefulConsumer shuts down without racing with itself, which the race detector would hold against every story that is being played: a balance of queues
+// reads a flag that Shutdown sets.
+type carefulConsumer struct{ rocketmq.PushConsumer }
+
+// Shutdown waits for the balance that is under way.
+func (c carefulConsumer) Shutdown() error {
+	if raceDetector {
+		balancing := private[sync.Mutex](c.PushConsumer, "defaultConsumer", "client", "rbMutex")
+		balancing.Lock()
+		defer balancing.Unlock()
+	}
+	return c.PushConsumer.Shutdown()
+}

@@ -1,0 +1,48 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+)
+
+// A second member joins while the first one's handlers run, and takes over half of the queues with the messages in them. It hands them back; the
+// client throws the first one's successes away, but DONE is written, and nothing runs again.
+func TestMemberJoinsWhileHandlersRun(t *testing.T) {
+	play(t, setting{queues: 4}, func(s *story) {
+		gate := make(chan struct{})
+		s.join("a", s.does(hold(gate)))
+		for i := range 8 {
+			s.send(fmt.Sprintf("order-%d", i), inQueue(i%4))
+		}
+		s.await(started, "", 8)
+		s.join("b", s.does(succeed))
+		moved := []string{"order-2", "order-3", "order-6", "order-7"}
+		for _, name := range moved {
+			s.await(sentBack, name)
+		}
+		close(gate)
+		for _, name := range moved {
+			s.await(rmqdedup.EventSuppressed, name)
+		}
+		s.want(8, started, "")
+	})
+}
+
+// A member leaves while its handler runs. Its shutdown waits for the handler, and whoever gets its queues has nothing to do again.
+func TestMemberLeavesWhileItsHandlerRuns(t *testing.T) {
+	play(t, setting{queues: 2}, func(s *story) {
+		gate := make(chan struct{})
+		s.join("a", s.does(succeed))
+		b := s.join("b", s.does(hold(gate)))
+		s.settle("a", "b")
+		s.send("order-1", inQueue(1))
+		s.await(started, "order-1")
+		ended := b.beginShutdown(s.ctx)
+		close(gate)
+		s.must(<-ended)
+		s.settle("a", "a")
+		s.want(1, started, "order-1")
+	})
+}

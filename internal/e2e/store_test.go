@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/rmqdedup/rmqdedup-go/internal/testenv"
+	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+)
+
+// A storeKind says what kind of store a story needs.
+type storeKind int
+
+const (
+	shared  storeKind = iota // Redis
+	fragile                  // Redis over a line that can be cut
+	private                  // this process's memory, where Redis adds nothing
+	none                     // the client alone
+)
+
+func (s *story) openStore() {
+	s.Helper()
+	switch s.set.store {
+	case none:
+		return
+	case private:
+		s.url = "memory://"
+	case shared:
+		s.url = testenv.Require(s.T, "RMQDEDUP_REDIS")
+	case fragile:
+		u, err := url.Parse(testenv.Require(s.T, "RMQDEDUP_REDIS"))
+		s.must(err)
+		s.line = newLine(s, u.Host)
+		u.Host = s.line.listener.Addr().String()
+		s.url = u.String()
+	}
+	store, err := openURL(s.ctx, s.url)
+	s.must(err)
+	s.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			s.Errorf("closing the store: %v", err)
+		}
+	})
+	s.store = s.journal.store(store)
+}
+
+// A line carries TCP connections to a server, until it is told not to.
+type line struct {
+	listener net.Listener
+	server   string
+	pumps    sync.WaitGroup
+
+	mu     sync.Mutex
+	broken bool
+	conns  map[net.Conn]bool
+	frozen chan struct{} // closed while bytes flow
+}
+
+func newLine(s *story, server string) *line {
+	s.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	s.must(err)
+	l := &line{listener: ln, server: server, conns: make(map[net.Conn]bool), frozen: make(chan struct{})}
+	close(l.frozen)
+	l.pumps.Go(l.accept)
+	s.Cleanup(func() {
+		_ = ln.Close()
+		l.cut()
+		l.mend() // wakes those that wait
+		l.cut()
+		l.pumps.Wait()
+	})
+	return l
+}
+
+func (l *line) accept() {
+	for {
+		near, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", l.server)
+		if err != nil || !l.keep(near, far) {
+			_ = near.Close()
+			if far != nil {
+				_ = far.Close()
+			}
+			continue
+		}
+		l.pumps.Go(func() { l.pump(near, far) })
+		l.pumps.Go(func() { l.pump(far, near) })
+	}
+}
+
+// keep takes a connection into care. It says no while the line is cut.
+func (l *line) keep(ends ...net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range ends {
+		if !l.broken {
+			l.conns[c] = true
+		}
+	}
+	return !l.broken
+}
+
+func (l *line) pump(to, from net.Conn) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		l.mu.Lock()
+		flows := l.frozen
+		l.mu.Unlock()
+		<-flows
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// cut breaks all connections, and new ones at once, until mend is called.
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = true
+	for c := range l.conns {
+		_ = c.Close()
+	}
+	clear(l.conns)
+}
+
+// freeze leaves connections open but carries nothing until mend is called, and then what was sent meanwhile.
+func (l *line) freeze() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frozen = make(chan struct{})
+}
+
+func (l *line) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = false
+	select {
+	case <-l.frozen:
+	default:
+		close(l.frozen)
+	}
+}
+
+// A rival is another process that has claimed a message, played by the story itself.
+type rival struct {
+	s    *story
+	req  rmqdedup.Request
+	stop func()
+}
+
+func (s *story) key(name string) rmqdedup.Key {
+	return rmqdedup.NewKey(rmqdedup.BusinessKey, rmqdedup.ScopeTag, s.group, s.topic, "", name)
+}
+
+// rival claims a message, and renews its claim until it finishes, fails or dies.
+func (s *story) rival(name string, lease time.Duration) *rival {
+	s.Helper()
+	r := &rival{s: s, req: rmqdedup.Request{
+		Key: s.key(name), Owner: rmqdedup.NewOwner(), Lease: lease, Retention: time.Minute,
+		MessageID: "rival", Fingerprint: rmqdedup.Fingerprint(bodyOf(name)),
+	}}
+	r.do(rmqdedup.OpAcquire, rmqdedup.Claimed)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	r.stop = sync.OnceFunc(func() { close(stop); <-stopped })
+	s.Cleanup(r.stop)
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(lease / 6)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				_, _ = s.store.Renew(s.ctx, []rmqdedup.Request{r.req})
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return r
+}
+
+func (r *rival) dies() { r.stop() }
+
+func (r *rival) finishes() {
+	r.s.Helper()
+	r.stop()
+	r.do(rmqdedup.OpComplete, rmqdedup.Applied)
+}
+
+func (r *rival) fails() {
+	r.s.Helper()
+	r.stop()
+	r.do(rmqdedup.OpRelease, rmqdedup.Applied)
+}
+
+func (r *rival) do(op rmqdedup.Op, want rmqdedup.Outcome) {
+	r.s.Helper()
+	answers, err := rmqdedup.Do(r.s.ctx, r.s.store, op, []rmqdedup.Request{r.req})
+	r.s.must(err)
+	if a := answers[0]; a.Err != nil || a.Outcome != want {
+		r.s.Fatalf("a rival's %v of %q: %v, %v; want %v", op, r.req.Key.Value, a.Outcome, a.Err, want)
+	}
+}
+
+// free ends a message's claim as an operator does: whoever holds it, nobody does from now on.
+func (s *story) free(name string) {
+	s.Helper()
+	answers, err := s.store.Lookup(s.ctx, []rmqdedup.Request{{Key: s.key(name)}})
+	s.must(err)
+	if answers[0].Record == nil {
+		s.Fatalf("%q is %v", name, answers[0].Outcome)
+	}
+	r := rival{s: s, req: rmqdedup.Request{Key: s.key(name), Owner: answers[0].Record.Owner}}
+	r.do(rmqdedup.OpAbandon, rmqdedup.Applied)
+}
+
+// state is what the store says of a message.
+func (s *story) state(name string) rmqdedup.Outcome {
+	s.Helper()
+	answers, err := s.store.Lookup(s.ctx, []rmqdedup.Request{{Key: s.key(name)}})
+	s.must(err)
+	s.must(answers[0].Err)
+	return answers[0].Outcome
+}

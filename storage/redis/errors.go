@@ -1,0 +1,66 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+)
+
+// errUnanswered stands for the reason for which a call stopped waiting.
+var errUnanswered = errors.New("no answer")
+
+// answered says whether err is what a server answered, and not what happened on the way to it.
+func answered(err error) bool {
+	var reply goredis.Error
+	return errors.As(err, &reply)
+}
+
+// explain returns err with what it means and what to do. The text of the server is kept, and so is what errors.Is finds.
+func (c *call) explain(err error) error {
+	switch {
+	case answered(err):
+		return explainReply(err)
+	case c.closed.Load():
+		return rmqdedup.ErrClosed
+	case errors.Is(err, goredis.ErrClosed):
+		return fmt.Errorf("%w: its Redis client has been closed (%w)", rmqdedup.ErrClosed, err)
+	case c.parent.Err() != nil:
+		return fmt.Errorf("%w while Redis was waited for", c.parent.Err())
+	case c.ctx.Err() != nil, errors.Is(err, errUnanswered), timedOut(err) && time.Until(c.limit) < 10*time.Millisecond:
+		return fmt.Errorf("no answer from Redis within the time limit of %v: %w", c.timeout, context.DeadlineExceeded)
+	}
+	return err
+}
+
+func timedOut(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func explainReply(err error) error {
+	has := func(prefix string) bool { return goredis.HasErrorPrefix(err, prefix) }
+	switch {
+	case goredis.IsOOMError(err) || has("OOM"):
+		return fmt.Errorf("%w: Redis is at its maxmemory, so that nothing new can be claimed or DONE until there is room (%w)", rmqdedup.ErrFull, err)
+	case has("RMQDEDUP"):
+		return fmt.Errorf("%w (%w)", errFormat, err)
+	case has("WRONGTYPE"):
+		return fmt.Errorf("the key holds something else than a record, so the prefix is somebody else's too: choose another (%w)", err)
+	case has("MOVED"), has("ASK"):
+		return fmt.Errorf("the server is a node of a Redis Cluster: use redis+cluster://, or a goredis.ClusterClient (%w)", err)
+	case has("CROSSSLOT"):
+		return fmt.Errorf("the server, or a proxy before it, did not expect a pipeline over several slots: use redis+cluster://, or a goredis.ClusterClient (%w)", err)
+	case has("READONLY"):
+		return fmt.Errorf("the server is a replica, which cannot be written: connect to the master, or through Sentinel (%w)", err)
+	case has("NOPERM"):
+		return fmt.Errorf("the user may not do this: it needs EVALSHA, EVAL, GET, SET, SETRANGE, PEXPIRE, PTTL, DEL, TIME and SCAN on the prefix's keys (%w)", err)
+	case has("NOAUTH"), has("WRONGPASS"):
+		return fmt.Errorf("user and password were refused: set them in the URL or in the client's options (%w)", err)
+	}
+	return err
+}

@@ -1,0 +1,22 @@
+package redis
+
+import (
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+)
+
+// Name is the name of a key's record.
+func Name(prefix string, k rmqdedup.Key) string { return (&Store{prefix: prefix}).name(&k) }
+
+// NewTestClient returns a client for a store's URL.
+func NewTestClient(t testing.TB, url string) goredis.UniversalClient {
+	t.Helper()
+	u, err := ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.client()
+}

@@ -1,0 +1,128 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+)
+
+// An operation is what one method of [rmqdedup.Store] asks of the server.
+type operation struct {
+	name   string
+	script *script
+	valid  func(*rmqdedup.Request) error        // nil: every request is
+	args   func([]any, *rmqdedup.Request) []any // appends ARGV
+	parts  bool                                 // records are returned with the key's parts
+}
+
+func validLease(r *rmqdedup.Request) error     { return r.ValidateLease(Resolution) }
+func validRetention(r *rmqdedup.Request) error { return r.ValidateRetention(Resolution) }
+
+var (
+	acquire = operation{
+		name: "acquire", script: acquireScript, valid: validLease,
+		args: func(a []any, r *rmqdedup.Request) []any {
+			record := claim(r)
+			return append(a, record[ownerAt:numberAt], lifetime(r), record[ownerAt:])
+		},
+	}
+	renew = operation{
+		name: "renew", script: renewScript, valid: validLease,
+		args: func(a []any, r *rmqdedup.Request) []any {
+			return append(a, string(r.Owner[:]), lifetime(r), appendNumber(nil, milliseconds(r.Grace)))
+		},
+	}
+	complete = operation{
+		name: "complete", script: completeScript, valid: validRetention,
+		args: func(a []any, r *rmqdedup.Request) []any {
+			return append(a, string(r.Owner[:]), milliseconds(r.Retention), rest(r))
+		},
+	}
+	release = operation{
+		name: "release", script: releaseScript,
+		args: func(a []any, r *rmqdedup.Request) []any { return append(a, string(r.Owner[:])) },
+	}
+	abandon = operation{
+		name: "abandon", script: abandonScript,
+		args: func(a []any, r *rmqdedup.Request) []any {
+			nobody := rmqdedup.NewOwner()
+			return append(a, string(r.Owner[:]), string(nobody[:]))
+		},
+	}
+	lookup = operation{name: "lookup", script: lookupScript, args: noArgs, parts: true}
+	forget = operation{name: "forget", script: forgetScript, args: noArgs, parts: true}
+)
+
+func noArgs(a []any, _ *rmqdedup.Request) []any { return a }
+
+// Acquire implements [rmqdedup.Store]. Two round trips where a claim is found, one otherwise. On Redis 7 and later the record of
+// what is Done has no Until.
+func (s *Store) Acquire(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	return s.do(ctx, &acquire, reqs)
+}
+
+// Renew implements [rmqdedup.Store].
+func (s *Store) Renew(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	return s.do(ctx, &renew, reqs)
+}
+
+// Complete implements [rmqdedup.Store].
+func (s *Store) Complete(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	return s.do(ctx, &complete, reqs)
+}
+
+// Release implements [rmqdedup.Store].
+func (s *Store) Release(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	return s.do(ctx, &release, reqs)
+}
+
+// Abandon implements [rmqdedup.Store].
+func (s *Store) Abandon(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	return s.do(ctx, &abandon, reqs)
+}
+
+// Lookup implements [rmqdedup.Store].
+func (s *Store) Lookup(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	return s.do(ctx, &lookup, reqs)
+}
+
+// Forget implements [rmqdedup.Store].
+func (s *Store) Forget(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	return s.do(ctx, &forget, reqs)
+}
+
+func (s *Store) do(ctx context.Context, op *operation, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	if s.closed.Load() {
+		return nil, fmt.Errorf("storage/redis: %s: %w", op.name, rmqdedup.ErrClosed)
+	}
+	if len(reqs) == 0 {
+		return []rmqdedup.Answer{}, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("storage/redis: %s: %w", op.name, err)
+	}
+	c, end := s.begin(ctx)
+	defer end()
+
+	a := answers{call: c, op: op, reqs: reqs, all: make([]rmqdedup.Answer, len(reqs))}
+	open := make([]int, 0, len(reqs))
+	for i := range reqs {
+		if op.valid != nil {
+			if err := op.valid(&reqs[i]); err != nil {
+				a.fail(i, err)
+				continue
+			}
+		}
+		open = append(open, i)
+	}
+	sent := len(open)
+	if op == &acquire && !s.oldSet.Load() {
+		open = a.set(open)
+	}
+	a.run(open)
+	if a.lost == sent && sent > 0 || a.lost > 0 && ctx.Err() != nil {
+		return nil, fmt.Errorf("storage/redis: %s: %w", op.name, a.why)
+	}
+	return a.all, nil
+}

@@ -1,0 +1,39 @@
+package redis
+
+import (
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+)
+
+//go:embed scripts/*.lua
+var sources embed.FS
+
+// A script is what the server runs for one request. It has no shebang, so that Redis judges each of its commands, and not the script as a
+// whole, at the memory limit: renewals and releases go on there.
+type script struct {
+	text, sha string
+}
+
+func load(name string) *script {
+	var text []byte
+	for _, file := range [...]string{"record", name} {
+		part, err := sources.ReadFile("scripts/" + file + ".lua")
+		if err != nil {
+			panic(err) // the files are part of the program
+		}
+		text = append(text, part...)
+	}
+	sum := sha1.Sum(text)
+	return &script{text: string(text), sha: hex.EncodeToString(sum[:])}
+}
+
+var (
+	acquireScript  = load("acquire")
+	renewScript    = load("renew")
+	completeScript = load("complete")
+	releaseScript  = load("release")
+	abandonScript  = load("abandon")
+	lookupScript   = load("lookup")
+	forgetScript   = load("forget")
+)

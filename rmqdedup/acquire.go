@@ -86,11 +86,11 @@ func (x *delivery) take(m *member, a Answer, sent time.Time) {
 	switch a.Outcome {
 	case Claimed, TakenOver:
 		m.state, m.takenOver = held, a.Outcome == TakenOver
+		x.d.keeper.add(&m.claim, sent)
 		if m.takenOver {
 			x.result.TakenOver++
 			x.found(EventTakenOver, m, a)
 		}
-		x.d.keeper.add(&m.claim, sent)
 	case InFlight:
 		m.state, m.left = inFlight, a.Left
 		if m.told != EventInFlight {

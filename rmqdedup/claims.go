@@ -54,10 +54,15 @@ type Claim struct {
 }
 
 // Claims returns the claims of the call that ctx belongs to, one a message and in the same order, and nil
-// outside of a handler.
+// outside of a handler and once it has returned.
 func Claims(ctx context.Context) []Claim {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended { // the handler left a goroutine behind, and its claims are being settled
 		return nil
 	}
 	claims := make([]Claim, len(c.members))
@@ -79,6 +84,7 @@ type call struct {
 
 	mu        sync.Mutex
 	cancelled error // by us, and why
+	ended     bool  // the handler has returned
 
 	// Room for the usual call, of one message.
 	oneMember [1]*member
@@ -93,6 +99,13 @@ func (c *call) cancelByUs(why error) {
 		c.cancelled = why
 		c.cancel(why)
 	}
+}
+
+// end says that the handler has returned.
+func (c *call) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
 }
 
 func (c *call) cancelledByUs() error {

@@ -54,6 +54,18 @@ func TestInFlightDelay(t *testing.T) {
 	}
 }
 
+// Of several that are in flight the longest claim counts, and of several attempts the highest.
+func TestInFlightDelayOfABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{})
+		n.claimElsewhere(t, "1", 100*time.Second, 0)
+		n.claimElsewhere(t, "2", 10*time.Second, 0)
+		listen := n.Wrap(answer(consumer.ConsumeSuccess, nil))
+		wantReply(t, concurrently(listen, orders("1", "2")...), reply{result: consumer.ConsumeRetryLater, level: 6})
+		wantReply(t, concurrently(listen, order("1"), order("2", attempt(7)), order("3", attempt(1))), reply{result: consumer.ConsumeRetryLater, level: 10})
+	})
+}
+
 // A handler's own delay level stands when it saw every message of the delivery, and not otherwise.
 func TestHandlersDelay(t *testing.T) {
 	setting := func(level int) rmqdedup.Handler {

@@ -217,6 +217,44 @@ func TestLastAttemptCutShort(t *testing.T) {
 	}
 }
 
+// The claim of the second run has an owner of its own, so that a release of the first that is still on its way does not take it.
+func TestLastAttemptRunsAgainWhileAReleaseIsPending(t *testing.T) {
+	for _, by := range deliverers {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t, rmqdedup.Config{Mode: by.mode, MaxReconsumeTimes: 3})
+			n.set(only(away, rmqdedup.OpRenew, rmqdedup.OpRelease))
+			h, started, letGo := blocked()
+			got := later(func() reply { return by.deliver(n.Wrap(h), order("1", attempt(4))) })
+			<-started // and cut short when its lease has passed
+			<-started
+			n.set(nil)
+			time.Sleep(30 * time.Second)
+			n.wantState(t, "1", rmqdedup.InFlight)
+			n.heard.want(t, map[rmqdedup.EventKind]int{rmqdedup.EventWriteLanded: 1, rmqdedup.EventClaimLost: 1})
+			letGo()
+			if got := <-got; got.result != consumer.ConsumeSuccess {
+				t.Errorf("%v: %s", by.mode, describe(got))
+			}
+		})
+	}
+}
+
+// What a handler that we cancelled wished for its delay is no wish of the handler that would have gone on.
+func TestLastAttemptUnsettledAfterARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{MaxReconsumeTimes: 3})
+		n.set(only(away, rmqdedup.OpRenew))
+		wantReply(t, concurrently(n.Wrap(func(ctx context.Context, _ ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+			n.set(away)
+			<-ctx.Done()
+			c, _ := primitive.GetConcurrentlyCtx(ctx)
+			c.DelayLevelWhenNextConsume = -1
+			return consumer.ConsumeRetryLater, context.Cause(ctx)
+		}), order("1", attempt(3))), sentBack)
+		n.heard.want(t, map[rmqdedup.EventKind]int{rmqdedup.EventLastAttemptUnsettled: 1})
+	})
+}
+
 // Before the last attempt it is sent back beyond a lease, without waiting.
 func TestCutShortBefore(t *testing.T) {
 	for _, by := range deliverers {

@@ -152,8 +152,9 @@ func TestLogHeedsItsLevel(t *testing.T) {
 
 // Without an observer events go to the default logger, the one at the time of each event.
 func TestLogIsTheDefault(t *testing.T) {
-	var out bytes.Buffer
+	var before, out bytes.Buffer
 	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&before, nil)))
 	d, err := rmqdedup.New(memoryStore(t), group, rmqdedup.Config{Key: rmqdedup.Keys})
 	if err != nil {
 		t.Fatal(err)
@@ -162,6 +163,9 @@ func TestLogIsTheDefault(t *testing.T) {
 	concurrently(d.Wrap(func(context.Context, ...*primitive.MessageExt) (consumer.ConsumeResult, error) { panic("boom") }), order("1"))
 	if err := d.Close(context.Background()); err != nil {
 		t.Error(err)
+	}
+	if !strings.Contains(before.String(), "rmqdedup: configured") {
+		t.Errorf("logged %q at construction", &before)
 	}
 	if !strings.Contains(out.String(), "rmqdedup: panic") || !strings.Contains(out.String(), "boom") {
 		t.Errorf("logged %q", &out)
@@ -180,7 +184,9 @@ func TestNoBodyIsLogged(t *testing.T) {
 		for _, d := range []*node{n, other} {
 			for _, h := range []rmqdedup.Handler{
 				answer(consumer.ConsumeRetryLater, errBusiness), answer(consumer.ConsumeSuccess, errBusiness), answer(consumer.ConsumeSuccess, nil),
-				func(context.Context, ...*primitive.MessageExt) (consumer.ConsumeResult, error) { panic(errors.New("boom")) },
+				func(context.Context, ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+					panic(errors.New("boom"))
+				},
 			} {
 				concurrently(d.Wrap(h), order("1", body, attempt(2)), order("1", body), order("2", withBody(secret)))
 				orderly(d.Wrap(h), order("1", body))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2/consumer"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 )
@@ -185,6 +186,7 @@ func TestPendingBoundOpen(t *testing.T) {
 			wantReply(t, concurrently(listen, order(fmt.Sprint(i))), acknowledged)
 		}
 		r.want(t, "0, 1, 2, 3")
+		n.heard.want(t, map[rmqdedup.EventKind]int{rmqdedup.EventUnprotected: 0}) // the store takes claims, and so protects
 		dropped := n.heard.of(rmqdedup.EventWriteDropped)
 		if len(dropped) != 2 || dropped[0].Key.Value != "0" || dropped[1].Key.Value != "1" || dropped[0].Op != rmqdedup.OpComplete ||
 			!errors.Is(dropped[0].Err, rmqdedup.ErrPendingFull) {
@@ -333,5 +335,50 @@ func TestShutdownFlushesPending(t *testing.T) {
 			}
 			n.wantState(t, "1", rmqdedup.Done)
 		})
+	})
+}
+
+// What a stubborn handler leaves after the end cannot be written later: it is dropped at once, and told.
+func TestWriteAfterTheEndIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{})
+		resume := make(chan struct{})
+		got := later(func() reply {
+			return concurrently(n.Wrap(func(context.Context, ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+				<-resume
+				return consumer.ConsumeSuccess, nil
+			}), order("1"))
+		})
+		synctest.Wait()
+		_ = shutdown(n, time.Second, func() error { return nil })
+		n.set(only(away, rmqdedup.OpComplete))
+		close(resume)
+		<-got
+		dropped := n.heard.of(rmqdedup.EventWriteDropped)
+		if len(dropped) != 1 || dropped[0].Op != rmqdedup.OpComplete || !errors.Is(dropped[0].Err, errAway) || errors.Is(dropped[0].Err, rmqdedup.ErrPendingFull) {
+			t.Errorf("dropped %+v", dropped)
+		}
+		time.Sleep(time.Minute)
+		n.wantState(t, "1", rmqdedup.Absent)
+	})
+}
+
+// At the end each write has one more try: what the store refuses is dropped, the rest still lands, of every kind.
+func TestLastTryOfEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{})
+		n.set(only(away, rmqdedup.OpComplete, rmqdedup.OpRelease))
+		concurrently(n.Wrap(answer(consumer.ConsumeSuccess, nil)), orders("1", "2")...)
+		concurrently(n.Wrap(answer(consumer.ConsumeRetryLater, nil)), orders("3", "4")...)
+		time.Sleep(30 * time.Second)
+		n.set(awayFor("1", "3"))
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := n.Close(ctx); err == nil || !strings.Contains(err.Error(), "2 pending writes were dropped") {
+			t.Errorf("Close returned %v", err)
+		}
+		n.wantState(t, "2", rmqdedup.Done)
+		n.wantState(t, "4", rmqdedup.Absent)
+		n.heard.want(t, map[rmqdedup.EventKind]int{rmqdedup.EventWriteDropped: 2, rmqdedup.EventWriteLanded: 2})
 	})
 }

@@ -454,3 +454,146 @@ func TestClaimsInContext(t *testing.T) {
 		}
 	})
 }
+
+// A goroutine that a handler leaves behind may ask for the claims at any time: there are none any more.
+func TestClaimsAfterTheHandler(t *testing.T) {
+	for _, shadow := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t, rmqdedup.Config{Shadow: shadow})
+			var left context.Context
+			var wait sync.WaitGroup
+			concurrently(n.Wrap(func(ctx context.Context, _ ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+				left = ctx
+				wait.Go(func() {
+					for range 1000 {
+						rmqdedup.Claims(ctx)
+					}
+				})
+				return consumer.ConsumeRetryLater, nil
+			}), order("1"))
+			wait.Wait()
+			if claims := rmqdedup.Claims(left); claims != nil {
+				t.Errorf("after the handler: %+v", claims)
+			}
+		})
+	}
+}
+
+// While DONE is being written a renewal may find the claim gone, since it has become DONE: that is no loss.
+func TestRenewalBesideDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{})
+		n.set(only(slow(50*time.Second), rmqdedup.OpComplete))
+		wantReply(t, concurrently(n.Wrap(answer(consumer.ConsumeSuccess, nil)), order("1")), acknowledged)
+		if renewed := n.callsOf(rmqdedup.OpRenew); len(renewed) == 0 {
+			t.Error("the claim was not renewed while DONE was written")
+		}
+		n.heard.want(t, map[rmqdedup.EventKind]int{rmqdedup.EventClaimLost: 0})
+	})
+}
+
+// A store that takes its time over DONE, and does not get to it: the claim is renewed meanwhile.
+func TestRenewalWhileDoneHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{})
+		n.set(only(func(context.Context, rmqdedup.Store, rmqdedup.Op, []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+			time.Sleep(5 * time.Minute)
+			return nil, errAway
+		}, rmqdedup.OpComplete))
+		got := later(func() reply { return concurrently(n.Wrap(answer(consumer.ConsumeSuccess, nil)), order("1")) })
+		time.Sleep(4 * time.Minute)
+		n.wantState(t, "1", rmqdedup.InFlight)
+		wantReply(t, <-got, acknowledged)
+		n.set(nil)
+		time.Sleep(10 * time.Second)
+		n.wantState(t, "1", rmqdedup.Done)
+		n.heard.want(t, map[rmqdedup.EventKind]int{rmqdedup.EventClaimLost: 0})
+	})
+}
+
+// Claims of several calls that are lost at once: each call is cancelled with its own keys.
+func TestLostClaimsOfSeveralCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{})
+		n.set(only(away, rmqdedup.OpRenew))
+		var mu sync.Mutex
+		causes := make(map[string]error)
+		h := func(ctx context.Context, msgs ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+			<-ctx.Done()
+			mu.Lock()
+			defer mu.Unlock()
+			causes[msgs[0].GetKeys()] = context.Cause(ctx)
+			return consumer.ConsumeRetryLater, nil
+		}
+		first := later(func() reply { return concurrently(n.Wrap(h), orders("1", "2")...) })
+		second := later(func() reply { return concurrently(n.Wrap(h), orders("3", "4", "5")...) })
+		<-first
+		<-second
+		for id, want := range map[string]string{"1": "(orders/paid: 1, orders/paid: 2)", "3": "(orders/paid: 3, orders/paid: 4, orders/paid: 5)"} {
+			if cause := causes[id]; cause == nil || !strings.Contains(cause.Error(), want) {
+				t.Errorf("the cause of the call of order %s is %v, want one with %s", id, cause, want)
+			}
+		}
+		n.heard.want(t, map[rmqdedup.EventKind]int{rmqdedup.EventClaimLost: 5})
+	})
+}
+
+// dawdler is an observer that takes its time over a takeover, as none should.
+type dawdler struct {
+	rmqdedup.NopObserver
+	d time.Duration
+}
+
+func (o dawdler) Event(_ context.Context, e rmqdedup.Event) {
+	if e.Kind == rmqdedup.EventTakenOver {
+		time.Sleep(o.d)
+	}
+}
+
+// One of several claims is lost before the handler starts: it is acquired again, and the others are kept meanwhile.
+func TestOneClaimLostBeforeTheHandlerStarts(t *testing.T) {
+	for _, by := range deliverers {
+		t.Run(by.mode.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, rmqdedup.Config{Mode: by.mode, Observer: dawdler{d: 30 * time.Second}, MaxReconsumeTimes: 3})
+				n.claimElsewhere(t, "2", time.Second, time.Hour)
+				time.Sleep(2 * time.Second)
+				var r runs
+				got := later(func() reply { return by.deliver(n.Wrap(r.succeed()), order("1"), order("2"), order("3", attempt(4))) })
+				time.Sleep(10 * time.Second)
+				n.table.Age(keyOf("1"), time.Hour)
+				thief := n.claimElsewhere(t, "1", 95*time.Second, 0)
+				time.Sleep(40 * time.Second)
+				if answered(got) {
+					t.Fatal("answered while in flight")
+				}
+				n.applyElsewhere(t, rmqdedup.OpComplete, thief)
+				if got := <-got; got.result != consumer.ConsumeSuccess {
+					t.Errorf("%s", describe(got))
+				}
+				r.want(t, "2 3")
+				for _, id := range []string{"1", "2", "3"} {
+					n.wantState(t, id, rmqdedup.Done)
+				}
+			})
+		})
+	}
+}
+
+// A message without a key whose call was cancelled on a batch-mate's account runs again with it, at the last attempt.
+func TestCutShortWithoutAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{NoKey: rmqdedup.NoKeyUnprotected, MaxReconsumeTimes: 3})
+		var r runs
+		got := later(func() reply {
+			return concurrently(n.Wrap(r.then(working(time.Minute))), order("", attempt(3)), order("1"))
+		})
+		synctest.Wait()
+		n.table.Age(keyOf("1"), time.Hour)
+		n.claimElsewhere(t, "1", 30*time.Second, 0)
+		wantReply(t, <-got, acknowledged)
+		if calls := r.String(); !strings.HasPrefix(calls, " 1, ") || strings.Count(calls, "1") != 2 {
+			t.Errorf("the handler was called with %q", calls)
+		}
+	})
+}

@@ -100,6 +100,7 @@ func (x *delivery) tellUnprotected(members []*member) {
 
 // call calls the handler and turns a panic into a failure.
 func (x *delivery) call(c *call) (answer consumer.ConsumeResult, err error) {
+	defer c.end()
 	defer func() {
 		if p := recover(); p != nil {
 			caught := newPanicError(p)

@@ -113,6 +113,18 @@ func TestShadowOutage(t *testing.T) {
 	}
 }
 
+// Pending writes at their bound are no outage.
+func TestShadowPendingBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{Shadow: true, MaxPendingWrites: 1})
+		n.set(only(away, rmqdedup.OpComplete))
+		for _, id := range []string{"1", "2", "3"} {
+			wantReply(t, concurrently(n.Wrap(answer(consumer.ConsumeSuccess, nil)), order(id)), acknowledged)
+		}
+		n.heard.want(t, map[rmqdedup.EventKind]int{rmqdedup.EventUnprotected: 0, rmqdedup.EventWritePending: 3})
+	})
+}
+
 // A claim that is lost is told; the handler is left alone, as it would be without the wrapper.
 func TestShadowLostClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -146,6 +158,37 @@ func TestShadowDrains(t *testing.T) {
 		}
 		wantReply(t, <-late, sentBack)
 		r.want(t, "")
+		n.wantState(t, "1", rmqdedup.Done)
+	})
+}
+
+// The drain begins while the claims are still being acquired: they are given back, and the delivery held.
+func TestShadowDrainsBeforeTheHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{Shadow: true})
+		n.set(only(slow(10*time.Second), rmqdedup.OpAcquire))
+		var r runs
+		got := later(func() reply { return concurrently(n.Wrap(r.succeed()), order("1")) })
+		time.Sleep(time.Second)
+		if err := shutdown(n, time.Hour, func() error { return nil }); err != nil {
+			t.Error(err)
+		}
+		wantReply(t, <-got, sentBack)
+		r.want(t, "")
+		n.wantState(t, "1", rmqdedup.Absent)
+	})
+}
+
+// At the drain's deadline the handler is left alone as well: it does not know of the wrapper.
+func TestShadowIsNotCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{Shadow: true})
+		got := later(func() reply { return concurrently(n.Wrap(working(10*time.Second)), order("1")) })
+		synctest.Wait()
+		if err := shutdown(n, time.Second, func() error { return nil }); err == nil {
+			t.Error("Shutdown does not tell of the handler")
+		}
+		wantReply(t, <-got, acknowledged)
 		n.wantState(t, "1", rmqdedup.Done)
 	})
 }

@@ -18,6 +18,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,7 +114,7 @@ func parseMemory(url string) (opener, error) {
 		config.MaxKeys = n
 	}
 	var unknown []error
-	for name := range u.Options {
+	for _, name := range slices.Sorted(maps.Keys(u.Options)) {
 		unknown = append(unknown, fmt.Errorf("storage: memory://: %w", storeurl.UnknownOption(name, []string{"max_keys"})))
 	}
 	if err := errors.Join(unknown...); err != nil {

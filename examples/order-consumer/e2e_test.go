@@ -47,6 +47,16 @@ func TestEndToEndMessageID(t *testing.T) {
 	}
 }
 
+// The figure that is 0 elsewhere counts: here the handler refuses everything, and nothing is delivered again.
+func TestEndToEndDeadLetters(t *testing.T) {
+	t.Parallel()
+	p := start(t, "-produce", "100", "-fail", "1", "-max-reconsume", "0")
+	p.end(t, exitBad)
+	if dead, without := p.row(t, "in the dead-letter topic"), p.row(t, "orders without one"); dead != 130 || without != 100 {
+		t.Errorf("dead-lettered %d, want 130; orders without a success %d, want 100\n%s", dead, without, &p.stdout)
+	}
+}
+
 // A member dies in its handler, as by kill -9, and the one that is left does what it has not done, and nothing else.
 func TestEndToEndCrash(t *testing.T) {
 	t.Parallel()

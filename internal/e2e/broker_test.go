@@ -18,8 +18,6 @@ import (
 
 // A broker is a RocketMQ that stories are played on. Waits end when what is waited for is there, or with ctx.
 type broker interface {
-	// name is the subtest's.
-	name() string
 	// nameServer is what clients are given: an IP literal and a port.
 	nameServer() string
 	// delayLevels are the delays of its levels, level 1 first.
@@ -39,14 +37,18 @@ type broker interface {
 	rewind(ctx context.Context, group, topic string) error
 	// consumeDirectly hands a message to one member's listener past all queues, as an operator's tools do.
 	consumeDirectly(ctx context.Context, group, instance string, m *primitive.MessageExt) (directResult, error)
+	// refuseMessages lets it take neither messages that are sent back nor new ones, until they are let in again.
+	refuseMessages() (letIn func())
 }
 
 // An ability is something that not every broker has.
 type ability string
 
 const (
-	// canMoveOrderedQueues: an ordered queue moves to another member while its old owner lives, or has died, within seconds.
-	canMoveOrderedQueues ability = "move an ordered queue within seconds"
+	// canRefuse: see refuseMessages.
+	canRefuse ability = "refuse messages"
+	// canMoveOrderedQueues: an ordered queue moves to another member while its old owner lives, or when it has died.
+	canMoveOrderedQueues ability = "move an ordered queue"
 )
 
 // A directResult is what a client says of a message that it was told to consume directly: 0 is success, 1 retry later, 4 an error.
@@ -55,21 +57,21 @@ type directResult struct {
 	Remark string `json:"remark"`
 }
 
-// brokers are those that stories are played on.
-func brokers(t *testing.T) []broker {
-	return []broker{openRocketMQ(t)}
+// brokers are those that stories are played on, and how one comes by them.
+var brokers = []struct {
+	name string
+	open func(*testing.T) broker
+}{
+	{"rocketmq", openRocketMQ},
+	{"rmqtest", openInProcess},
 }
 
 // rocketMQ is a real one.
-type rocketMQ struct {
-	names  string
-	addr   string // of its one broker
-	levels []time.Duration
-}
+type rocketMQ struct{ wire }
 
-func openRocketMQ(t *testing.T) *rocketMQ {
+func openRocketMQ(t *testing.T) broker {
 	t.Helper()
-	b := &rocketMQ{names: testenv.Require(t, "RMQDEDUP_NAMESRV")}
+	b := &rocketMQ{wire{names: testenv.Require(t, "RMQDEDUP_NAMESRV")}}
 	for field := range strings.FieldsSeq(os.Getenv("RMQDEDUP_DELAY_LEVELS")) {
 		d, err := time.ParseDuration(field)
 		if err != nil {
@@ -92,15 +94,51 @@ func openRocketMQ(t *testing.T) *rocketMQ {
 	return b
 }
 
-func (*rocketMQ) name() string                   { return "rocketmq" }
-func (b *rocketMQ) nameServer() string           { return b.names }
-func (b *rocketMQ) delayLevels() []time.Duration { return b.levels }
-
 func (*rocketMQ) lacks() map[ability]string {
-	return map[ability]string{
-		canMoveOrderedQueues: "the broker gives a queue's lock to another member a minute after its owner's last word; RMQDEDUP_LONG=1 waits for it",
+	lacks := map[ability]string{canRefuse: "it takes no such orders"}
+	if !long {
+		lacks[canMoveOrderedQueues] = "the lock of its old owner lives for a minute; RMQDEDUP_LONG=1, or make test-long, waits for it"
 	}
+	return lacks
 }
+
+func (*rocketMQ) refuseMessages() func() { panic("it cannot") }
+
+func (b *rocketMQ) consumeDirectly(ctx context.Context, group, instance string, m *primitive.MessageExt) (r directResult, err error) {
+	members, err := b.ask(ctx, codeListMembers, map[string]string{"consumerGroup": group})
+	if err != nil {
+		return r, err
+	}
+	clientID, err := find(regexp.MustCompile(`"([^"]*@`+regexp.QuoteMeta(instance)+`)"`), members.body)
+	if err != nil {
+		return r, err
+	}
+	route, err := b.route(ctx, m.Topic)
+	if err != nil {
+		return r, err
+	}
+	name, err := find(namePattern, route)
+	if err != nil {
+		return r, err
+	}
+	a, err := b.ask(ctx, codeConsumeDirectly, map[string]string{
+		"consumerGroup": group, "clientId": clientID, "msgId": m.OffsetMsgId, "brokerName": name, "topic": m.Topic,
+	})
+	if err == nil {
+		err = json.Unmarshal(a.body, &r)
+	}
+	return r, err
+}
+
+// A wire is what any broker can be asked in RocketMQ's own protocol.
+type wire struct {
+	names  string // the name server
+	addr   string // its one broker
+	levels []time.Duration
+}
+
+func (b *wire) nameServer() string           { return b.names }
+func (b *wire) delayLevels() []time.Duration { return b.levels }
 
 // The name server writes JSON with keys that are no strings ({0:"127.0.0.1:10911"}), so what is needed of it is picked out.
 var (
@@ -118,24 +156,32 @@ func find(p *regexp.Regexp, in []byte) (string, error) {
 }
 
 // ask makes a request to the broker that is to succeed.
-func (b *rocketMQ) ask(ctx context.Context, code int, fields map[string]string) (answer, error) {
+func (b *wire) ask(ctx context.Context, code int, fields map[string]string) (answer, error) {
 	a, err := call(ctx, b.addr, code, fields, nil)
 	return a, errors.Join(err, a.error())
 }
 
-func (b *rocketMQ) queues(ctx context.Context, topic string) (int, error) {
+func (b *wire) route(ctx context.Context, topic string) ([]byte, error) {
 	a, err := call(ctx, b.names, codeRoute, map[string]string{"topic": topic}, nil)
 	if err = errors.Join(err, a.error()); err != nil {
-		return 0, fmt.Errorf("topic %s: %w", topic, err)
+		return nil, fmt.Errorf("topic %s: %w", topic, err)
 	}
-	n, err := find(queuesPattern, a.body)
+	return a.body, nil
+}
+
+func (b *wire) queues(ctx context.Context, topic string) (int, error) {
+	route, err := b.route(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	n, err := find(queuesPattern, route)
 	if err != nil {
 		return 0, err
 	}
 	return strconv.Atoi(n)
 }
 
-func (b *rocketMQ) createTopic(ctx context.Context, topic string, queues int) error {
+func (b *wire) createTopic(ctx context.Context, topic string, queues int) error {
 	n := strconv.Itoa(queues)
 	_, err := b.ask(ctx, codeCreateTopic, map[string]string{
 		"topic": topic, "defaultTopic": "TBW102", "readQueueNums": n, "writeQueueNums": n, "perm": "6",
@@ -151,7 +197,7 @@ func (b *rocketMQ) createTopic(ctx context.Context, topic string, queues int) er
 	})
 }
 
-func (b *rocketMQ) deleteTopic(ctx context.Context, topic string) error {
+func (b *wire) deleteTopic(ctx context.Context, topic string) error {
 	_, err := b.ask(ctx, codeDeleteTopic, map[string]string{"topic": topic})
 	if err == nil {
 		_, err = call(ctx, b.names, codeDropRoute, map[string]string{"topic": topic}, nil)
@@ -159,7 +205,7 @@ func (b *rocketMQ) deleteTopic(ctx context.Context, topic string) error {
 	return err
 }
 
-func (b *rocketMQ) messages(ctx context.Context, topic string, n int) (all []*primitive.MessageExt, err error) {
+func (b *wire) messages(ctx context.Context, topic string, n int) (all []*primitive.MessageExt, err error) {
 	const suspend, subscribed = 2, 4 // wait for messages; the subscription is here, not in a heart beat
 	for len(all) < n {
 		a, err := call(ctx, b.addr, codePull, map[string]string{
@@ -179,7 +225,7 @@ func (b *rocketMQ) messages(ctx context.Context, topic string, n int) (all []*pr
 }
 
 // offset asks for one figure of each queue of a topic, and returns their sum.
-func (b *rocketMQ) offset(ctx context.Context, code int, group, topic string) (sum int64, err error) {
+func (b *wire) offset(ctx context.Context, code int, group, topic string) (sum int64, err error) {
 	queues, err := b.queues(ctx, topic)
 	if err != nil {
 		return 0, err
@@ -201,11 +247,11 @@ func (b *rocketMQ) offset(ctx context.Context, code int, group, topic string) (s
 	return sum, nil
 }
 
-func (b *rocketMQ) stored(ctx context.Context, topic string) (int64, error) {
+func (b *wire) stored(ctx context.Context, topic string) (int64, error) {
 	return b.offset(ctx, codeMaxOffset, "", topic)
 }
 
-func (b *rocketMQ) unread(ctx context.Context, group, topic string) (int64, error) {
+func (b *wire) unread(ctx context.Context, group, topic string) (int64, error) {
 	end, err := b.stored(ctx, topic)
 	if err != nil {
 		return 0, err
@@ -214,7 +260,7 @@ func (b *rocketMQ) unread(ctx context.Context, group, topic string) (int64, erro
 	return end - read, err
 }
 
-func (b *rocketMQ) rewind(ctx context.Context, group, topic string) error {
+func (b *wire) rewind(ctx context.Context, group, topic string) error {
 	queues, err := b.queues(ctx, topic)
 	for id := 0; id < queues && err == nil; id++ {
 		_, err = b.ask(ctx, codeCommitOffset, map[string]string{
@@ -222,32 +268,6 @@ func (b *rocketMQ) rewind(ctx context.Context, group, topic string) error {
 		})
 	}
 	return err
-}
-
-func (b *rocketMQ) consumeDirectly(ctx context.Context, group, instance string, m *primitive.MessageExt) (r directResult, err error) {
-	members, err := b.ask(ctx, codeListMembers, map[string]string{"consumerGroup": group})
-	if err != nil {
-		return r, err
-	}
-	clientID, err := find(regexp.MustCompile(`"([^"]*@`+regexp.QuoteMeta(instance)+`)"`), members.body)
-	if err != nil {
-		return r, err
-	}
-	route, err := call(ctx, b.names, codeRoute, map[string]string{"topic": m.Topic}, nil)
-	if err = errors.Join(err, route.error()); err != nil {
-		return r, err
-	}
-	name, err := find(namePattern, route.body)
-	if err != nil {
-		return r, err
-	}
-	a, err := b.ask(ctx, codeConsumeDirectly, map[string]string{
-		"consumerGroup": group, "clientId": clientID, "msgId": m.OffsetMsgId, "brokerName": name, "topic": m.Topic,
-	})
-	if err == nil {
-		err = json.Unmarshal(a.body, &r)
-	}
-	return r, err
 }
 
 // eventually asks again and again until cond holds. It is for what the broker gives no signal of; everything else waits for the journal.

@@ -14,7 +14,9 @@ import (
 
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/rmqdedup/rmqdedup-go/internal/testenv"
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/storage"
 )
 
 // A child is a member in a process of its own, which can be killed.
@@ -50,6 +52,9 @@ const (
 // spawn starts a member in another process. Its handler succeeds, but for fatal messages.
 func (s *story) spawn(name string) *child {
 	s.Helper()
+	if strings.HasPrefix(s.url, "memory:") {
+		testenv.Require(s.T, "RMQDEDUP_REDIS") // a store that two processes can share
+	}
 	cast, err := json.Marshal(childCast{
 		s.broker.nameServer(), s.instance(name), s.group, s.topic, s.url, s.set.mode, s.broker.delayLevels(),
 	})
@@ -105,7 +110,7 @@ func runChild(encoded string) {
 }
 
 func startChild(j *journal, cast childCast) error {
-	store, err := openURL(context.Background(), cast.Store)
+	store, err := storage.Open(context.Background(), cast.Store)
 	if err != nil {
 		return err
 	}

@@ -69,3 +69,23 @@ func TestSuccessAfterALostClaim(t *testing.T) {
 		s.want(1, started, "order-1")
 	})
 }
+
+// Case 21: the broker takes neither the failed message nor a copy of it, and the client calls the listener again by itself, with the same message. That runs, since the
+// failure has freed the key.
+func TestSendBackIsRefused(t *testing.T) {
+	play(t, setting{needs: []ability{canRefuse}}, func(s *story) {
+		gate := make(chan struct{})
+		s.join("a", s.does(then(hold(gate), fail), succeed))
+		s.send("order-1")
+		s.await(started, "order-1")
+		letIn := s.broker.refuseMessages()
+		close(gate)
+		s.await(acknowledged, "order-1")
+		letIn()
+		s.want(2, started, "order-1")
+		again, err := s.broker.stored(s.ctx, s.retryTopic())
+		if s.must(err); again != 0 {
+			s.Errorf("the broker has taken %d messages back", again)
+		}
+	})
+}

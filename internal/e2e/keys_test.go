@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/apache/rocketmq-client-go/v2/primitive"
@@ -15,6 +16,7 @@ func named(name string) messageOption { return withProperty(labelled, name) }
 // Two messages that a key function finds equal are one piece of work, however they differ otherwise; two that it finds different are two.
 func TestKeyFunctions(t *testing.T) {
 	tag := func(tag string) messageOption { return func(m *primitive.Message) { m.WithTag(tag) } }
+	blanks := strings.Repeat(" ", 8<<10)
 	for _, c := range []struct {
 		name               string
 		key                rmqdedup.KeyFunc
@@ -31,6 +33,10 @@ func TestKeyFunctions(t *testing.T) {
 		"JSONField", rmqdedup.JSONField("order.id"),
 		[]messageOption{withBody(`{"order":{"id":17}}`)}, []messageOption{withBody(`{"order":{"id":17}}`)},
 		[]messageOption{withBody(`{"order":{"id":18}}`)},
+	}, {
+		"JSONFieldOfACompressedBody", rmqdedup.JSONField("order.id"), // the client compresses from 4 KiB on
+		[]messageOption{withBody(`{"order":{"id":17}}` + blanks)}, []messageOption{withBody(`{"order":{"id":17}}` + blanks)},
+		[]messageOption{withBody(`{"order":{"id":18}}` + blanks)},
 	}, {
 		"MessageID", rmqdedup.MessageID,
 		[]messageOption{withID("an-id")}, []messageOption{withID("an-id")},
@@ -125,5 +131,19 @@ func TestMessageIDSurvivesRetries(t *testing.T) {
 		s.send("order-1", withID("the-id"))
 		s.await(rmqdedup.EventSuppressed, "order-1")
 		s.want(3, started, "order-1")
+	})
+}
+
+// A namespace is part of the topic and the group that the client sees, and so of the key.
+func TestNamespace(t *testing.T) {
+	play(t, setting{namespace: "ns"}, func(s *story) {
+		s.join("a", s.does(fail, succeed))
+		s.send("order-1")
+		s.await(acknowledged, "order-1")
+		s.send("order-1")
+		s.await(rmqdedup.EventSuppressed, "order-1")
+		if state := s.state("order-1"); state != rmqdedup.Done {
+			s.Errorf("the key with the namespace is %v", state)
+		}
 	})
 }

@@ -33,6 +33,20 @@ func TestHandlerOutlivesItsLease(t *testing.T) {
 	})
 }
 
+// A handler that still runs at the consume timeout has its message sent back by the client's own sweep. The copy finds it in flight, and then done.
+func TestHandlerOutlivesTheConsumeTimeout(t *testing.T) {
+	play(t, setting{racy: "its sweep of late messages (which reads a cache without the lock)"}, func(s *story) {
+		gate := make(chan struct{})
+		s.join("a", s.does(hold(gate)), func(r *role) { r.ConsumeTimeout = 1500 * time.Millisecond })
+		s.send("order-1")
+		s.await(sentBack, "order-1")
+		close(gate)
+		s.await(rmqdedup.EventSuppressed, "order-1")
+		s.want(1, started, "order-1")
+		s.unreadWhy = "the client has forgotten the first copy when its handler returns: its offset is passed with the queue's next message"
+	})
+}
+
 // Case 17: a member dies by kill -9 in its handler. Another one gets the message, hands it back as long as the dead one's claim lives, and then
 // runs it, once. What the dead one had finished, but not yet acknowledged, is not run again.
 func TestMemberIsKilled(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2"
@@ -47,6 +48,9 @@ func (s *story) join(name string, h rmqdedup.Handler, change ...func(*role)) *me
 	for _, f := range change {
 		f(&r)
 	}
+	if ns, bare, found := strings.Cut(r.group, "%"); found {
+		r.Namespace, r.group = ns, bare
+	}
 	d, err := rmqdedup.New(r.store, r.group, r.Config)
 	s.must(err)
 	m := s.start(name, d.Wrap(s.journal.handler(name, h)), append(d.ConsumerOptions(), r.options...)...)
@@ -67,7 +71,7 @@ func (s *story) start(name string, listener rmqdedup.Handler, options ...consume
 	s.Helper()
 	c, err := newConsumer(s.broker.nameServer(), s.instance(name), options...)
 	s.must(err)
-	s.must(c.Subscribe(s.topic, consumer.MessageSelector{}, listener))
+	s.must(c.Subscribe(s.topic[strings.LastIndex(s.topic, "%")+1:], consumer.MessageSelector{}, listener))
 	s.must(c.Start())
 	s.countMembers(1)
 	m := &member{s: s, name: name, consumer: carefulConsumer{c}}
@@ -117,10 +121,6 @@ func (m *member) leave(ctx context.Context) {
 // leaveAll shuts down all members that there are.
 func (s *story) leaveAll(ctx context.Context) {
 	s.Helper()
-	for _, m := range s.members {
-		if !m.gone {
-				}
-	}
 	for _, m := range s.members {
 		m.leave(ctx)
 	}

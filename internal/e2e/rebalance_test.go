@@ -46,3 +46,35 @@ func TestMemberLeavesWhileItsHandlerRuns(t *testing.T) {
 		s.want(1, started, "order-1")
 	})
 }
+
+// An ordered queue moves to a member that joins while its handler runs. The broker lets go of the old owner's lock only after a minute; the client throws the old owner's
+// success away, but DONE is written, and the new owner goes on behind it, in order.
+func TestOrderedMemberJoins(t *testing.T) {
+	play(t, setting{mode: rmqdedup.Ordered, queues: 2, needs: []ability{canMoveOrderedQueues}}, func(s *story) {
+		gate := make(chan struct{})
+		b := s.join("b", s.only(special{"busy": s.does(hold(gate))}, s.does(succeed)))
+		s.sendAll("before", "busy", "next", "last")
+		s.await(started, "busy")
+		s.join("a", s.does(succeed)) // whose name stands before the other's: it is to have the first queue
+		s.must(b.awaitCached(s.ctx, 0))
+		close(gate)
+		s.await(acknowledged, "last")
+		s.want(1, rmqdedup.EventSuppressed, "busy")
+		s.wantOrder(started, "before", "busy", "next", "last")
+	})
+}
+
+// The same when the old owner is killed.
+func TestOrderedMemberIsKilled(t *testing.T) {
+	play(t, setting{mode: rmqdedup.Ordered, needs: []ability{canMoveOrderedQueues}}, func(s *story) {
+		victim := s.spawn("a")
+		s.settle("a")
+		s.join("b", s.does(succeed)) // it has no queue to begin with
+		s.sendAll("before", "fatal-order", "next", "last")
+		s.await(started, "fatal-order")
+		s.await(acknowledged, "before")
+		victim.kill()
+		s.await(acknowledged, "last")
+		s.wantOrder(started, "before", "fatal-order", "fatal-order", "next", "last")
+	})
+}

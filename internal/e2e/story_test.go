@@ -22,8 +22,10 @@ type setting struct {
 	queues int // of the topic; 1 unless set
 	store  storeKind
 	needs  []ability
-	// minutes is how long a story takes that is played only with RMQDEDUP_LONG=1.
-	minutes int
+	// namespace is that of the topic and the group, if any.
+	namespace string
+	// racy says why the story cannot be played under the race detector, if so.
+	racy string
 }
 
 // A story is one test on one broker: a topic, a consumer group, a store, and what happens.
@@ -52,6 +54,9 @@ type story struct {
 	unreadWhy    string          // why messages may be left that the group's offsets do not cover
 }
 
+// long says whether to wait for what takes minutes.
+var long = os.Getenv("RMQDEDUP_LONG") == "1"
+
 const (
 	storyTime = time.Minute // that a story may take, which is far more than it does
 	endTime   = 20 * time.Second
@@ -63,33 +68,34 @@ func play(t *testing.T, set setting, tell func(s *story)) {
 	if (set.mode == rmqdedup.Ordered) != strings.HasPrefix(t.Name(), "TestOrdered") {
 		t.Fatal("stories of ordered consumers, and no others, are named TestOrdered…: make test has a pass of its own for them")
 	}
-	if set.mode == rmqdedup.Ordered && raceDetector {
-		t.Skip("the client itself races in ordered consumption (its takeMessages reads a cache without the lock): run it without -race, go test -run Ordered ./internal/e2e/...")
+	if set.mode == rmqdedup.Ordered {
+		set.racy = "ordered consumption (its takeMessages reads a cache without the lock)"
 	}
-	limit := storyTime
-	if set.minutes > 0 {
-		if os.Getenv("RMQDEDUP_LONG") == "" {
-			t.Skipf("takes %d minutes: run it with RMQDEDUP_LONG=1, or make test-long", set.minutes)
-		}
-		limit = time.Duration(set.minutes+1) * time.Minute
+	if set.racy != "" && raceDetector {
+		t.Skipf("the client itself races in %s: run it without -race, go test -run %s ./internal/e2e/...", set.racy, t.Name())
 	}
 	t.Parallel()
-	for _, b := range brokers(t) {
-		t.Run(b.name(), func(t *testing.T) {
+	for _, venue := range brokers {
+		t.Run(venue.name, func(t *testing.T) {
+			t.Parallel()
+			b := venue.open(t)
 			for _, need := range set.needs {
 				if why, lacking := b.lacks()[need]; lacking {
-					t.Skipf("%s cannot %s: %s", b.name(), need, why)
+					t.Skipf("%s cannot %s: %s", venue.name, need, why)
 				}
 			}
-			t.Parallel()
-			s := begin(t, b, set, limit)
+			s := begin(t, b, set)
 			tell(s)
 			s.end()
 		})
 	}
 }
 
-func begin(t *testing.T, b broker, set setting, limit time.Duration) *story {
+func begin(t *testing.T, b broker, set setting) *story {
+	limit := storyTime
+	if long {
+		limit *= 4
+	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("the story's %v are over", limit))
 	t.Cleanup(cancel)
 	if set.queues == 0 {
@@ -97,8 +103,12 @@ func begin(t *testing.T, b broker, set setting, limit time.Duration) *story {
 	}
 	title := strings.TrimPrefix(strings.ReplaceAll(t.Name(), "/", "-"), "Test")
 	title = fmt.Sprintf("%.60s-%s", title, rand.Text()[:8])
+	ns := ""
+	if set.namespace != "" {
+		ns = set.namespace + "%"
+	}
 	s := &story{
-		T: t, ctx: ctx, set: set, broker: b, journal: newJournal(), topic: title, group: "group-" + title,
+		T: t, ctx: ctx, set: set, broker: b, journal: newJournal(), topic: ns + title, group: ns + "group-" + title,
 		copies: make(map[string]int), successes: make(map[string]int), told: make(map[string]bool),
 	}
 	s.openStore()

@@ -34,6 +34,7 @@ const maxFrame = 16 << 20
 // An answer is what a server says to one request.
 type answer struct {
 	Code   int               `json:"code"`
+	Flag   int               `json:"flag"`
 	Remark string            `json:"remark"`
 	Fields map[string]string `json:"extFields"`
 	body   []byte
@@ -67,11 +68,15 @@ func call(ctx context.Context, addr string, code int, fields map[string]string, 
 	if _, err := conn.Write(frame); err != nil {
 		return answer{}, fmt.Errorf("request %d to %s: %w", code, addr, err)
 	}
-	a, err := readAnswer(conn)
-	if err != nil {
-		return answer{}, fmt.Errorf("request %d to %s: %w", code, addr, err)
+	for {
+		a, err := readAnswer(conn)
+		if err != nil {
+			return answer{}, fmt.Errorf("request %d to %s: %w", code, addr, err)
+		}
+		if a.Flag&1 != 0 { // an answer, not a request of the server's own
+			return a, nil
+		}
 	}
-	return a, nil
 }
 
 func readAnswer(r io.Reader) (a answer, err error) {

@@ -40,7 +40,10 @@ func Example() {
 	fmt.Println("second:", answers[0].Outcome, "by", answers[0].Record.MessageID)
 
 	// Output:
-	// first: claimed second: in flight for 1m0s first completes: applied second: done by 7F0000010000
+	// first: claimed
+	// second: in flight for 1m0s
+	// first completes: applied
+	// second: done by 7F0000010000
 }
 
 // A lease runs out when its owner has died. Age lets its time pass without waiting; in a testing/synctest bubble a

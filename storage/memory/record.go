@@ -52,7 +52,8 @@ func (r *record) finish(q *rmqdedup.Request, now time.Duration) {
 }
 
 // describe keeps what the request says of its message. Text is copied, in one piece: a message's properties are often
-// slices of one long string, or of its whole body, which a record would hold in memory until its retention ends.
+// slices of one long string, or of its whole body, which a record would hold in memory until its retention ends. The
+// group is not copied, since it is the consumer's own.
 func (r *record) describe(q *rmqdedup.Request) {
 	r.attempt, r.fingerprint = q.Attempt, q.Fingerprint
 	k := q.Key.Readable()

@@ -141,13 +141,13 @@ func (a *answers) settle(i int, outcome rmqdedup.Outcome, record string, pttl, n
 	answer := rmqdedup.Answer{Outcome: outcome, Record: r}
 	left := pttl
 	if !r.Done {
-		left -= r.Grace.Milliseconds()
+		left -= number(record[numberAt:])
 	}
 	if pttl >= 0 {
 		r.Until = time.UnixMilli(now + left)
 	}
 	if outcome == rmqdedup.InFlight {
-		answer.Left = time.Duration(left) * time.Millisecond
+		answer.Left = duration(left)
 	}
 	a.all[i] = answer
 }

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,29 +9,50 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
+// An unfit error says why a server cannot be a store's.
+type unfit string
+
+func (e unfit) Error() string { return string(e) }
+
 // Check asks every master whether it can serve as a store. The error says that one cannot: it is not reachable, is a replica, or is a
 // node of a Cluster that the client does not treat as one. The warnings are sentences about what works but may lose records: an eviction policy
 // other than noeviction, a release older than 6.2. What a server does not tell, as managed ones may not, is neither.
 // The warnings are kept for [Store.Warnings].
 func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
-	nodes, err := s.masters(ctx)
+	warnings, err = s.check(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("storage/redis: check: %w", err)
 	}
-	seen := make(map[string]bool)
+	return warnings, nil
+}
+
+func (s *Store) check(ctx context.Context) (warnings []string, err error) {
+	nodes, err := s.masters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	on := make(map[string][]string) // which nodes a warning is about
 	for _, node := range nodes {
 		info, err := s.info(ctx, node)
-		if err != nil {
-			return nil, fmt.Errorf("storage/redis: check %s: %w", addressOf(node), err)
+		if err == nil {
+			err = s.fit(ctx, node, info)
 		}
-		if err := s.unfit(ctx, node, info); err != nil {
-			return nil, fmt.Errorf("storage/redis: check %s: %w", addressOf(node), err)
+		if err != nil && s.cluster != nil {
+			err = fmt.Errorf("%s: %w", addressOf(node), err)
+		}
+		if err != nil {
+			return nil, err
 		}
 		for _, w := range concerns(info) {
-			if !seen[w] {
-				seen[w] = true
-				warnings = append(warnings, addressOf(node)+": "+w)
+			if on[w] == nil {
+				warnings = append(warnings, w)
 			}
+			on[w] = append(on[w], addressOf(node))
+		}
+	}
+	for i, w := range warnings {
+		if s.cluster != nil {
+			warnings[i] += " (on " + strings.Join(on[w], ", ") + ")"
 		}
 	}
 	s.warnings.Store(&warnings)
@@ -71,19 +91,19 @@ func fieldsOf(text string) map[string]string {
 	return fields
 }
 
-// unfit says why a server cannot be the store's.
-func (s *Store) unfit(ctx context.Context, node goredis.UniversalClient, info map[string]string) error {
+// fit returns an unfit error where there is reason for one.
+func (s *Store) fit(ctx context.Context, node goredis.UniversalClient, info map[string]string) error {
 	if info["role"] == "slave" {
-		return errors.New("the server is a replica, which cannot be written: connect to the master, or through Sentinel (redis+sentinel://)")
+		return unfit("the server is a replica, which cannot be written: connect to the master, or through Sentinel (redis+sentinel://)")
 	}
 	if info["loading"] == "1" {
-		return errors.New("the server is still loading its data: try again when it has")
+		return unfit("the server is still loading its data: try again when it has")
 	}
 	if info["cluster_enabled"] == "1" && s.cluster == nil {
 		// A Cluster of one shard can be used as if it were none.
 		cluster, err := ask(ctx, s, func(ctx context.Context) (string, error) { return node.ClusterInfo(ctx).Result() })
 		if size := fieldsOf(cluster)["cluster_size"]; err == nil && size != "0" && size != "1" {
-			return fmt.Errorf("the server is one of %s masters of a Redis Cluster: use redis+cluster://, or a goredis.ClusterClient", size)
+			return unfit("the server is one of " + size + " masters of a Redis Cluster: use redis+cluster://, or a goredis.ClusterClient")
 		}
 	}
 	return nil

@@ -83,7 +83,9 @@ func TestCluster(t *testing.T) {
 	// Each subtest has keys of its own, since what was sent to a silent node may still act.
 
 	t.Run("replicas are not asked", func(t *testing.T) {
-		c := clusterClient(t, masters[0], func(o *goredis.ClusterOptions) { o.ReadOnly, o.RouteRandomly, o.ContextTimeoutEnabled = true, true, true })
+		c := clusterClient(t, masters[0], func(o *goredis.ClusterOptions) {
+			o.ReadOnly, o.RouteRandomly, o.ContextTimeoutEnabled = true, true, true
+		})
 		s := newStore(t, c)
 		reqs := named("replica", 300)
 		for _, op := range allOps {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -35,8 +36,17 @@ func (c *call) explain(err error) error {
 	case c.ctx.Err() != nil, errors.Is(err, errUnanswered), timedOut(err) && time.Until(c.limit) < 10*time.Millisecond:
 		return fmt.Errorf("no answer from Redis within the time limit of %v: %w", c.timeout, context.DeadlineExceeded)
 	}
+	if strings.Contains(err.Error(), "\n") {
+		return oneLine{err}
+	}
 	return err
 }
+
+// oneLine is an error that go-redis has joined from several, in one line.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
+func (e oneLine) Unwrap() error { return e.error }
 
 func timedOut(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
@@ -59,6 +69,8 @@ func explainReply(err error) error {
 		return fmt.Errorf("the server is a replica, which cannot be written: connect to the master, or through Sentinel (%w)", err)
 	case has("NOPERM"):
 		return fmt.Errorf("the user may not do this: it needs EVALSHA, EVAL, GET, SET, SETRANGE, PEXPIRE, PTTL, DEL, TIME and SCAN on the prefix's keys (%w)", err)
+	case has("This instance has cluster support disabled"):
+		return fmt.Errorf("the server is no node of a Redis Cluster: use redis://, or a goredis.Client (%w)", err)
 	case has("NOAUTH"), has("WRONGPASS"):
 		return fmt.Errorf("user and password were refused: set them in the URL or in the client's options (%w)", err)
 	}

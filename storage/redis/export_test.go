@@ -20,3 +20,14 @@ func NewTestClient(t testing.TB, url string) goredis.UniversalClient {
 	}
 	return u.client()
 }
+
+// Script is the text of a script.
+func Script(name string) string { return load(name).text }
+
+// Known are the options that a misspelt one is compared with.
+func Known(scheme string) []string { return (&URL{scheme: scheme}).options() }
+
+// Rights are those that the package documentation says a user needs.
+func Rights() []any {
+	return []any{"+evalsha", "+eval", "+get", "+set", "+setrange", "+pexpire", "+pttl", "+del", "+time", "+scan", "+ping", "+info", "+hello"}
+}

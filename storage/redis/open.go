@@ -28,10 +28,10 @@ func (u *URL) Open(ctx context.Context) (*Store, error) {
 		return nil, fmt.Errorf("storage/redis: %w", err)
 	}
 	s.owned = true
-	warnings, err := s.Check(ctx)
+	warnings, err := s.check(ctx)
 	if err != nil {
 		_ = s.Close() // what matters is why it is of no use
-		return nil, fmt.Errorf("storage/redis: no store at %s: %w%s", strings.Join(u.addresses, ", "), err, u.hint(err))
+		return nil, fmt.Errorf("storage/redis: %s: %w%s", u, err, u.hint(err))
 	}
 	for _, w := range warnings {
 		slog.Default().WarnContext(ctx, w, "store", s.String())
@@ -55,19 +55,22 @@ func (u *URL) client() goredis.UniversalClient {
 
 // hint returns what to look at when the server was not reached, to be put behind the error.
 func (u *URL) hint(err error) string {
-	text := err.Error()
 	var dns *net.DNSError
+	has := func(s string) bool { return strings.Contains(err.Error(), s) }
+	tls := strings.HasPrefix(u.scheme, "rediss")
 	switch {
-	case answered(err) || errors.Is(err, context.Canceled):
+	case errors.As(err, new(unfit)), errors.Is(err, context.Canceled):
+		return ""
+	case u.sentinel != nil:
+		return " (do Sentinels run there, and do they know a master " + u.sentinel.MasterName + "?)"
+	case answered(err):
 		return ""
 	case errors.As(err, &dns):
 		return " (is the host's name right?)"
-	case strings.Contains(text, "tls:"), strings.Contains(text, "x509:"):
-		return " (does that port speak TLS, with a certificate for that host? redis:// is without TLS)"
-	case strings.Contains(text, "EOF") && !strings.HasPrefix(u.scheme, "rediss"):
-		return " (does that port speak TLS? then it is rediss://)"
-	case u.sentinel != nil:
-		return " (do Sentinels run there, and do they know the master " + u.sentinel.MasterName + "?)"
+	case tls && (has("tls:") || has("x509:") || has("EOF") || errors.Is(err, context.DeadlineExceeded)):
+		return " (does Redis speak TLS on that port, with a certificate for that host? redis:// is without TLS)"
+	case !tls && has("EOF"):
+		return " (does Redis speak TLS on that port? then it is rediss://)"
 	}
 	return " (does Redis run there, and do host and port name it?)"
 }

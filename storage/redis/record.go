@@ -52,6 +52,11 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
+// duration is the way back. What rounding up has made too long for a duration is the longest there is.
+func duration(ms int64) time.Duration {
+	return time.Duration(min(ms, maxMilliseconds)) * time.Millisecond
+}
+
 // lifetime returns how long the key of a claim lives, in milliseconds. No two durations can overflow it.
 func lifetime(r *rmqdedup.Request) int64 { return milliseconds(r.Lease) + milliseconds(r.Grace) }
 
@@ -104,7 +109,7 @@ func decode(s string) (*rmqdedup.Record, error) {
 	copy(r.Owner[:], s[ownerAt:])
 	switch s[1] {
 	case kindClaim, kindTakeover:
-		r.Grace = time.Duration(min(number(s[numberAt:]), maxMilliseconds)) * time.Millisecond
+		r.Grace = duration(number(s[numberAt:]))
 	case kindDone:
 		r.Done = true
 		r.DoneAt = time.UnixMilli(number(s[numberAt:]))

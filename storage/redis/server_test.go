@@ -76,7 +76,7 @@ func (s *server) signal(t testing.TB, sig syscall.Signal) {
 }
 
 // stop makes the server silent, as a machine that has stalled is: it takes connections, but answers nothing.
-func (s *server) stop(t testing.TB)     { s.signal(t, syscall.SIGSTOP) }
+func (s *server) stop(t testing.TB)    { s.signal(t, syscall.SIGSTOP) }
 func (s *server) carryOn(t testing.TB) { s.signal(t, syscall.SIGCONT) }
 
 // client returns a client for the server that is closed when the test ends.

@@ -204,7 +204,9 @@ func (u *URL) finish(raw *storeurl.URL) error {
 	switch {
 	case u.single != nil:
 		o := u.single
-		o.Addr = u.addresses[0]
+		if len(u.addresses) > 0 { // otherwise there is an error already
+			o.Addr = u.addresses[0]
+		}
 		o.Username, o.Password = raw.User, raw.Password
 		// The wrapper tries again; five dials for each of four attempts would use up the time limit.
 		o.DialerRetries = 1

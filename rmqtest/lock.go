@@ -1,0 +1,72 @@
+package rmqtest
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A queueLock lets one client of an ordered group consume a queue. It ends by itself, not with the connection.
+type queueLock struct {
+	owner string
+	until time.Time
+}
+
+type lockBody struct {
+	Group  string      `json:"consumerGroup"`
+	Client string      `json:"clientId"`
+	Queues []queueName `json:"mqSet"`
+}
+
+type queueName struct {
+	Topic  string `json:"topic"`
+	Broker string `json:"brokerName"`
+	Queue  int    `json:"queueId"`
+}
+
+// lock grants or renews what is free, expired or the asking client's own, and answers with that part.
+func (b *Broker) lock(_ *conn, r *Request) answer {
+	var body lockBody
+	if err := json.Unmarshal(r.Body, &body); err != nil {
+		return fail(SystemError, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, granted := time.Now(), []queueName{}
+	for _, q := range body.Queues {
+		at := position{body.Group, q.Topic, q.Queue}
+		if held, ok := b.locks[at]; ok && held.owner != body.Client && now.Before(held.until) {
+			continue
+		}
+		b.locks[at] = queueLock{body.Client, now.Add(b.cfg.LockLife)}
+		granted = append(granted, q)
+	}
+	b.changed()
+	return jsonAnswer(map[string][]queueName{"lockOKMQSet": granted})
+}
+
+func (b *Broker) unlock(_ *conn, r *Request) answer {
+	var body lockBody
+	if err := json.Unmarshal(r.Body, &body); err != nil {
+		return fail(SystemError, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, q := range body.Queues {
+		if at := (position{body.Group, q.Topic, q.Queue}); b.locks[at].owner == body.Client {
+			delete(b.locks, at)
+		}
+	}
+	b.changed()
+	return answer{}
+}
+
+// holdsLocks tells an ordered group from others. b.mu is held.
+func (b *Broker) holdsLocks(group string) bool {
+	now := time.Now()
+	for at, held := range b.locks {
+		if at.group == group && now.Before(held.until) {
+			return true
+		}
+	}
+	return false
+}

@@ -67,11 +67,19 @@ bench: $(bin)/benchstat ## benchmarks, COUNT (6) times each, compared with the r
 
 ##@ code
 
-.PHONY: lint fmt clean
-lint: $(bin)/golangci-lint ## gofmt, go vet, golangci-lint, shellcheck
+.PHONY: lint lint-format lint-vet lint-golangci lint-shell fmt clean
+lint: lint-format lint-vet lint-golangci lint-shell ## gofmt, go vet, golangci-lint, shellcheck
+
+lint-format:
 	@files=$$(gofmt -l $(gofiles)); [[ -z $$files ]] || { echo "not formatted (make fmt):"; echo "$$files"; exit 1; }
+
+lint-vet:
 	$(GO) vet ./...
+
+lint-golangci: $(bin)/golangci-lint
 	$(bin)/golangci-lint run ./...
+
+lint-shell:
 	@scripts/shellcheck.sh
 
 fmt: ## gofmt

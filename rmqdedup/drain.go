@@ -214,7 +214,7 @@ func (d *Dedup) shutdown(ctx context.Context, consumerShutdown func() error) err
 			errs = append(errs, fmt.Errorf("rmqdedup: %d handlers were still running: %w", n, err))
 		}
 	}
-	limit := time.Duration(forever)
+	limit := forever
 	if d.cfg.Mode == Concurrent {
 		limit = d.cfg.lastWait()
 	}

@@ -14,74 +14,6 @@ import (
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 )
 
-// aConsumer is a consumer to be shut down.
-type aConsumer func() error
-
-func (f aConsumer) Shutdown() error { return f() }
-
-// noting returns a consumer that notes when it is shut down.
-func noting(at *time.Time) aConsumer {
-	return func() error {
-		*at = time.Now()
-		return nil
-	}
-}
-
-func shutdown(n *node, timeout time.Duration, c aConsumer) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	return n.Shutdown(ctx, c)
-}
-
-// Case 24: closing in mid-handler. The handler is waited for, its answer reaches the client, and DONE the store, before the consumer is shut down
-// and Shutdown returns.
-func TestCase24CloseInMidHandler(t *testing.T) {
-	for _, by := range deliverers {
-		for _, result := range []consumer.ConsumeResult{consumer.ConsumeSuccess, consumer.ConsumeRetryLater} {
-			t.Run(by.mode.String()+" "+resultName(result), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					n := newNode(t, rmqdedup.Config{Mode: by.mode})
-					var ended time.Time
-					got := later(func() reply {
-						got := by.deliver(n.Wrap(func(context.Context, ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
-							time.Sleep(3 * time.Minute) // longer than the lease
-							return result, nil
-						}), order("1"))
-						ended = time.Now()
-						return got
-					})
-					synctest.Wait()
-					state := rmqdedup.Done
-					want := consumer.ConsumeSuccess
-					if result != consumer.ConsumeSuccess {
-						state, want = rmqdedup.Absent, by.retry
-					}
-					err := shutdown(n, 10*time.Minute, func() error {
-						if !answered(got) {
-							t.Error("the consumer is shut down before the answer")
-						}
-						if since := time.Since(ended); since <= 0 {
-							t.Error("the client has no time to book the answer")
-						}
-						n.wantState(t, "1", state)
-						return nil
-					})
-					if err != nil {
-						t.Error(err)
-					}
-					if got := <-got; got.result != want {
-						t.Errorf("%s", describe(got))
-					}
-					n.heard.want(t, map[rmqdedup.EventKind]int{rmqdedup.EventClaimLost: 0})
-					if last := n.heard.last(); last.Held {
-						t.Error("the result says that the answer was held")
-					}
-				})
-			})
-		}
-	}
-}
-
 // From the start of a drain no handler is started, and deliveries that wait, or come, are held until the consumer has been shut down.
 func TestDrainHoldsDeliveries(t *testing.T) {
 	for _, by := range deliverers {
@@ -217,6 +149,9 @@ func TestDrainCancelsAtTheDeadline(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					n := newNode(t, rmqdedup.Config{Mode: by.mode})
+					for _, id := range []string{"before", "before that"} { // which do not run any more
+						by.deliver(n.Wrap(answer(consumer.ConsumeSuccess, nil)), order(id))
+					}
 					var cause error
 					got := later(func() reply {
 						return by.deliver(n.Wrap(func(ctx context.Context, _ ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
@@ -260,6 +195,38 @@ func TestDrainCancelsAtTheDeadline(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A handler that fails during a drain, but only after we cancelled it for a lost claim, has not ended by itself: its delivery is held too.
+func TestClaimLostWhileDraining(t *testing.T) {
+	for _, by := range deliverers {
+		t.Run(by.mode.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, rmqdedup.Config{Mode: by.mode})
+				h, started, _ := blocked()
+				m := order("1")
+				got := later(func() reply { return by.deliver(n.Wrap(h), m) })
+				<-started
+				n.set(only(away, rmqdedup.OpRenew))
+				err := shutdown(n, time.Hour, func() error {
+					if answered(got) {
+						t.Error("answered before the consumer was shut down")
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				if got := <-got; got.result != by.retry {
+					t.Errorf("%s", describe(got))
+				}
+				if last := n.heard.last(); !last.Held {
+					t.Error("the result does not say that the answer was held")
+				}
+				n.wantState(t, "1", rmqdedup.Absent)
+			})
+		})
 	}
 }
 
@@ -325,130 +292,4 @@ func TestDrainInMidBatch(t *testing.T) {
 			})
 		})
 	}
-}
-
-// After the end a delivery has come too late: it is not run, and costs an ordered message no attempt.
-func TestDeliveryAfterClose(t *testing.T) {
-	for _, by := range deliverers {
-		t.Run(by.mode.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, rmqdedup.Config{Mode: by.mode, MaxReconsumeTimes: 3})
-				if err := n.Close(context.Background()); err != nil {
-					t.Fatal(err)
-				}
-				var r runs
-				m := order("1", attempt(4))
-				if got := by.deliver(n.Wrap(r.succeed()), m); got.result != by.retry || by.mode == rmqdedup.Ordered && got.suspend != 1000 {
-					t.Errorf("%s", describe(got))
-				}
-				r.want(t, "")
-				n.heard.want(t, map[rmqdedup.EventKind]int{rmqdedup.EventAfterClose: 1, rmqdedup.EventLastAttemptUnsettled: 0})
-				if by.mode == rmqdedup.Ordered && m.ReconsumeTimes > 3 {
-					t.Errorf("the attempts are %d: the client would dead-letter it", m.ReconsumeTimes)
-				}
-				if len(n.callsOf(rmqdedup.OpAcquire)) > 0 {
-					t.Error("the store was asked, which may be closed by now")
-				}
-			})
-		})
-	}
-}
-
-func TestShutdownTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, rmqdedup.Config{})
-		h, started, letGo := blocked()
-		got := later(func() reply { return concurrently(n.Wrap(h), order("1")) })
-		<-started
-		first, second := make(chan error, 1), make(chan error, 1)
-		times := 0
-		count := aConsumer(func() error { times++; return errBusiness })
-		go func() { first <- shutdown(n, time.Hour, count) }()
-		synctest.Wait()
-		go func() { second <- shutdown(n, time.Hour, count) }()
-		begin := time.Now()
-		if err := shutdown(n, time.Minute, count); err != nil || time.Since(begin) != time.Minute {
-			t.Errorf("one that gives up: %v after %v", err, time.Since(begin))
-		}
-		if len(second) > 0 {
-			t.Error("the second does not wait for the first")
-		}
-		letGo()
-		if err := <-first; !errors.Is(err, errBusiness) || !strings.Contains(err.Error(), "shutting down the consumer") {
-			t.Errorf("the first returned %v", err)
-		}
-		if err := <-second; err != nil {
-			t.Errorf("the second returned %v", err)
-		}
-		if err := n.Close(context.Background()); err != nil {
-			t.Errorf("Close returned %v", err)
-		}
-		if times != 1 {
-			t.Errorf("the consumer was shut down %d times", times)
-		}
-		wantReply(t, <-got, acknowledged)
-	})
-}
-
-func TestShutdownWithoutAConsumer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, rmqdedup.Config{})
-		if err := n.Shutdown(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "Close") {
-			t.Errorf("Shutdown returned %v", err)
-		}
-		var r runs
-		wantReply(t, concurrently(n.Wrap(r.succeed()), order("1")), acknowledged) // it did not begin
-	})
-}
-
-// Whatever it was in the middle of, a wrapper that is shut down is still after that: no goroutine, no call of the store.
-func TestNothingIsLeftAfterShutdown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, rmqdedup.Config{NoRenewal: true, Lease: 14 * time.Minute})
-		n.set(only(away, rmqdedup.OpComplete))
-		concurrently(n.Wrap(answer(consumer.ConsumeSuccess, nil)), orders("1", "2")...)
-		_ = shutdown(n, time.Second, func() error { return nil })
-		synctest.Wait()
-		calls := len(n.faults.calls)
-		begin := time.Now()
-		time.Sleep(time.Hour)
-		if more := len(n.faults.calls) - calls; more > 0 {
-			t.Errorf("the store was called %d times in the hour after %v", more, begin)
-		}
-	})
-}
-
-// What is held must be let go before its consume timeout, at which the client would send it back: the consumer is then shut down while
-// handlers still run.
-func TestHeldDeliveryNearItsConsumeTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, rmqdedup.Config{})
-		h, started, letGo := blocked()
-		running := later(func() reply { return concurrently(n.Wrap(h), order("1")) })
-		<-started
-		n.claimElsewhere(t, "busy", time.Hour, 0)
-		begin := time.Now()
-		held := later(func() reply { return concurrently(n.Wrap(h), order("busy", attempt(16))) })
-		time.Sleep(5 * time.Minute)
-		var gone time.Time
-		down := make(chan error, 1)
-		go func() { down <- shutdown(n, time.Hour, noting(&gone)) }()
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		if after := gone.Sub(begin); after < 13*time.Minute || after > 15*time.Minute {
-			t.Errorf("the consumer is shut down %v after the delivery", after)
-		}
-		if got := <-held; got.result != consumer.ConsumeRetryLater {
-			t.Errorf("held: %s", describe(got))
-		}
-		if len(down) > 0 {
-			t.Error("Shutdown does not wait for the handler")
-		}
-		letGo()
-		wantReply(t, <-running, acknowledged)
-		if err := <-down; err != nil {
-			t.Error(err)
-		}
-		n.wantState(t, "1", rmqdedup.Done)
-	})
 }

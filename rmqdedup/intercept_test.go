@@ -90,9 +90,7 @@ func (s spyStore) Forget(context.Context, []rmqdedup.Request) ([]rmqdedup.Answer
 
 func TestFind(t *testing.T) {
 	leaf := memoryStore(t)
-	pass := func(ctx context.Context, next rmqdedup.Store, op rmqdedup.Op, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-		return rmqdedup.Do(ctx, next, op, reqs)
-	}
+	pass := rmqdedup.Do
 	wrapped := rmqdedup.Intercept(rmqdedup.Intercept(leaf, pass), pass)
 	if found, ok := rmqdedup.Find[*memory.Store](wrapped); !ok || found != leaf {
 		t.Errorf("two wraps deep: %v, %v", found, ok)

@@ -3,6 +3,7 @@ package rmqdedup
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2/consumer"
@@ -157,8 +158,8 @@ func (o observers) Begin(ctx context.Context, d Delivery) context.Context {
 }
 
 func (o observers) End(ctx context.Context, d Delivery, r Result) {
-	for i := len(o) - 1; i >= 0; i-- {
-		o[i].End(ctx, d, r)
+	for _, each := range slices.Backward(o) {
+		each.End(ctx, d, r)
 	}
 }
 

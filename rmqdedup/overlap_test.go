@@ -31,13 +31,13 @@ func TestNoTwoHandlersOfOneKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		wrappers[i] = d
-		defer func() {
+		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			if err := d.Close(ctx); err != nil {
 				t.Error(err)
 			}
-		}()
+		})
 	}
 	var running, succeeded [keys]atomic.Int32
 	handle := func(_ context.Context, msgs ...*primitive.MessageExt) (consumer.ConsumeResult, error) {

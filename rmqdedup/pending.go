@@ -223,7 +223,7 @@ func (p *pending) try(batch []*write) (away bool, failed error) {
 			front = append(front, w)
 		}
 	}
-	p.queue = append(front, back...)
+	p.queue = slices.Concat(front, back)
 	return err != nil, failed
 }
 

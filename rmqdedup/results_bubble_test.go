@@ -125,8 +125,9 @@ func TestAnotherBodyIsAnEvent(t *testing.T) {
 }
 
 func TestCase18Panic(t *testing.T) {
+	const wrapping = "an error"
 	for _, by := range deliverers {
-		for name, value := range map[string]any{"text": "boom", "an error": errBusiness, "nil": nil} {
+		for name, value := range map[string]any{"text": "boom", wrapping: errBusiness, "nil": nil} {
 			t.Run(by.mode.String()+" "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					n := newNode(t, rmqdedup.Config{Mode: by.mode})
@@ -139,7 +140,7 @@ func TestCase18Panic(t *testing.T) {
 					if by.mode == rmqdedup.Ordered && got.suspend != 1000 {
 						t.Errorf("the queue pauses for %d ms", got.suspend)
 					}
-					if value != nil && caught.Value != value || errors.Is(got.err, errBusiness) != (value == errBusiness) {
+					if value != nil && caught.Value != value || errors.Is(got.err, errBusiness) != (name == wrapping) {
 						t.Errorf("the panic's value is %v", caught.Value)
 					}
 					if !strings.Contains(caught.Error(), "TestCase18Panic") {

@@ -34,8 +34,7 @@ func (x *delivery) shadow() (consumer.ConsumeResult, error) {
 		x.d.drain.stop(c)
 	}()
 	answer, err := x.call(c)
-	var caught *PanicError
-	if errors.As(err, &caught) {
+	if _, panicked := errors.AsType[*PanicError](err); panicked {
 		answer = x.retryResult()
 	}
 	ok = x.succeeded(answer, err)

@@ -18,7 +18,7 @@ import (
 // Every operation takes any number of requests and answers each of them, in order: either the returned slice is as
 // long as reqs and the error is nil, or the error is not nil and says that nothing is known about any of them. What
 // concerns one request alone (a cluster's node is down, a value is too long) goes into that request's [Answer.Err] and
-// leaves its neighbours alone. A call should cost one round trip, whatever its length. An empty call answers with an
+// leaves its neighbours alone; a request that is refused as bad leaves its key as it was. A call should cost one round trip, whatever its length. An empty call answers with an
 // empty slice and touches nothing. A key may stand in one call more than once: the requests then act one after the other, in
 // order, so they cannot share a statement that applies them together. The slice and what it holds belong to the caller
 // and are not kept or changed after the call returns.
@@ -32,10 +32,11 @@ import (
 // written with the claim, and readers judge by that.
 //
 // Operations honour their context, and have a time limit of their own as well (a few seconds), since the wrapper passes contexts without
-// a deadline. A context that ends makes the call fail; what was sent may still take effect.
+// a deadline. A context that ends makes the call fail with an error that wraps the context's; what was sent may still take effect.
 //
 // A store does not retry what the server refused, does not log, and counts nothing: decorators do. All methods may be called
-// concurrently. After the store is closed every operation fails with [ErrClosed].
+// concurrently. A store that has something to close is an io.Closer as well; closing is its opener's business, never the wrapper's. After that every operation
+// fails with [ErrClosed].
 //
 // What is optional is an interface of its own ([Sweeper], [Lister], [Resolver]), found with [Find] on the store or on what it wraps.
 type Store interface {
@@ -160,7 +161,8 @@ var (
 	// ErrClosed is the error of every operation on a store that has been closed.
 	ErrClosed = errors.New("rmqdedup: the store is closed")
 
-	// ErrFull is the error of a claim for which a bounded store has no room. Nothing that is still needed is ever evicted.
+	// ErrFull is the error of a claim, or of a DONE for a key that it no longer holds, for which a bounded store has no room. Nothing that is still
+	// needed is ever evicted.
 	ErrFull = errors.New("rmqdedup: the store is full")
 
 	// ErrBadRequest is the error of a request that no store can serve, such as a lease of zero.

@@ -95,18 +95,24 @@ func TestEndToEndStoreIsAway(t *testing.T) {
 	}
 }
 
-// A program is the example in a process of its own, on real servers.
+// A program is the example in a process of its own.
 type program struct {
 	*exec.Cmd
 	stdout, stderr output
 }
 
+// start starts the example on real servers.
 func start(t *testing.T, args ...string) *program {
 	t.Helper()
-	args = append([]string{
+	return launch(t, append([]string{
 		"-namesrv", testenv.Require(t, "RMQDEDUP_NAMESRV"), "-store", testenv.Require(t, "RMQDEDUP_REDIS"),
 		"-delay-levels", os.Getenv("RMQDEDUP_DELAY_LEVELS"), "-lease", "5s", "-seed", "1", "-timeout", "3m",
-	}, args...)
+	}, args...)...)
+}
+
+// launch starts the example with these arguments alone.
+func launch(t *testing.T, args ...string) *program {
+	t.Helper()
 	p := &program{Cmd: exec.Command(os.Args[0], args...)} //nolint:gosec // itself
 	p.Env = append(os.Environ(), asProgram+"=1")
 	p.Stdout, p.Stderr = &p.stdout, &p.stderr

@@ -17,6 +17,7 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/rmqtest"
 )
 
 // A config is what the flags say.
@@ -45,6 +46,8 @@ type config struct {
 	run        string // tells this run from others, in names and order IDs
 	ownNames   bool   // topic and group are of this run alone
 	nameServer string // -namesrv as given
+	inProcess  bool   // it was not
+	broker     *rmqtest.Broker
 	modeName   string
 	levels     string
 }
@@ -58,7 +61,7 @@ const (
 func (c *config) flags() *flag.FlagSet {
 	f := flag.NewFlagSet("order-consumer", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // run says what is wrong
-	f.StringVar(&c.nameServer, "namesrv", "", "name servers of RocketMQ, `host:port,…`")
+	f.StringVar(&c.nameServer, "namesrv", "", "name servers of RocketMQ, `host:port,…` (default: a broker in this process)")
 	f.StringVar(&c.topic, "topic", "", "`name` of the topic, which is made if it does not exist (default: one of this run's own)")
 	f.StringVar(&c.group, "group", "", "`name` of the consumer group (default: one of this run's own)")
 	f.StringVar(&c.store, "store", "memory://", "`URL` of the state table: memory://, redis://host:port/db, …")
@@ -69,8 +72,8 @@ func (c *config) flags() *flag.FlagSet {
 	f.DurationVar(&c.handleTime, "handle-time", 2*time.Millisecond, "`time` that a call of the handler takes, such as 2ms")
 	f.Float64Var(&c.fail, "fail", 0.05, "`share` of the handler's calls that ask for a retry, from 0 to 1")
 	f.IntVar(&c.maxReconsume, "max-reconsume", -1, "`number` of times that a message comes again before it is dead-lettered; -1 for the client's default")
-	f.StringVar(&c.levels, "delay-levels", "", "the broker's messageDelayLevel, `times` such as '1s 5s 10s' (default: the broker's default)")
-	f.DurationVar(&c.lease, "lease", rmqdedup.DefaultLease, "`time` for which an order is kept for a member that may have died, such as 30s")
+	f.StringVar(&c.levels, "delay-levels", "", "the broker's messageDelayLevel, `times` such as '1s 5s 10s' (default: the broker's default, and a hundredth of it in process)")
+	f.DurationVar(&c.lease, "lease", rmqdedup.DefaultLease, "`time` for which an order is kept for a member that may have died, such as 30s; 2s if not given in process")
 	f.DurationVar(&c.timeout, "timeout", 10*time.Minute, "`time` after which to give up, such as 5m")
 	f.Uint64Var(&c.seed, "seed", 0, "`number` that the producer's choices follow from; 0 for a new one")
 	f.IntVar(&c.produce, "produce", 3000, "`number` of orders to send")
@@ -109,10 +112,7 @@ func parseFlags(args []string) (*config, error) {
 	return c, nil
 }
 
-const noNameServer = `-namesrv is missing; give the name server of a RocketMQ. To start one here, with a Redis, and use both:
-
-    make up && eval "$(make -s env)"
-    go run ./examples/order-consumer -namesrv "$RMQDEDUP_NAMESRV" -store "$RMQDEDUP_REDIS" -delay-levels "$RMQDEDUP_DELAY_LEVELS"`
+const noNameServer = "-namesrv is empty; leave it out for a broker in this process, or give the name server of a RocketMQ. To start one here, with a Redis, and use both:\n\n" + withServers
 
 var namePattern = regexp.MustCompile(`^[%|a-zA-Z0-9_-]{1,100}$`)
 
@@ -123,12 +123,16 @@ func (c *config) checkArgs(f *flag.FlagSet) (err error) {
 			err = fmt.Errorf("-%s has no value: %s follows it", each.Name, value)
 		}
 	})
+	given := false
+	f.Visit(func(each *flag.Flag) { given = given || each.Name == "namesrv" })
 	switch {
 	case err != nil:
-	case c.nameServer == "":
+	case given && c.nameServer == "":
 		err = errors.New(noNameServer)
 	case f.NArg() > 0:
 		err = fmt.Errorf("%q is not a flag (-h lists them all)", place(f.Arg(0)))
+	case !given:
+		err = c.setInProcess(f)
 	}
 	return err
 }
@@ -139,6 +143,9 @@ func (c *config) check() error {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 
 	for server := range strings.SplitSeq(c.nameServer, ",") {
+		if c.inProcess {
+			break
+		}
 		addr, err := resolve(strings.TrimSpace(server))
 		if err != nil {
 			bad("-namesrv %s: %w; give host:port, and commas between several", c.nameServer, err)

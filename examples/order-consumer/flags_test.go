@@ -61,13 +61,39 @@ func TestFlagsEachRunHasItsOwnNames(t *testing.T) {
 	}
 }
 
+func TestFlagsInProcess(t *testing.T) {
+	cfg, err := parseFlags(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cfg.inProcess || cfg.lease != inProcessLease || cfg.store != "memory://" {
+		t.Errorf("no flag: in process %v, lease %v, store %s", cfg.inProcess, cfg.lease, cfg.store)
+	}
+	if cfg, err = parseFlags(words("-lease 5s -delay-levels 1s+2s")); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.lease != 5*time.Second || len(cfg.delayLevels) != 2 {
+		t.Errorf("what was given is not kept: lease %v, delay levels %v", cfg.lease, cfg.delayLevels)
+	}
+	if cfg, err = parseFlags(words("-namesrv 127.0.0.1:9876")); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.inProcess || cfg.lease != rmqdedup.DefaultLease {
+		t.Errorf("with a name server: in process %v, lease %v", cfg.inProcess, cfg.lease)
+	}
+}
+
 func TestFlagsThatAreWrong(t *testing.T) {
 	const ok = "-namesrv 127.0.0.1:9876 "
 	for _, c := range []struct {
 		args string
 		want []string // in the error
 	}{
-		{"", []string{"-namesrv", "make up", "go run ./examples/order-consumer -namesrv"}},
+		{"-namesrv=", []string{"-namesrv", "make up", "go run ./examples/order-consumer -namesrv"}},
+		{"-member -topic t -group g", []string{"-member", "own process", "give -namesrv"}},
+		{"-ledger l -crash-after 3", []string{"-ledger", "-crash-after", "give -namesrv"}},
+		{"-batch 0 -mode both", []string{"2 things", "-batch 0", "-mode"}},
+		{"more", []string{`"more"`, "-h"}},
 		{"-namesrv -store memory://", []string{"-namesrv has no value", "-store follows"}},
 		{"-namesrv 127.0.0.1", []string{"-namesrv 127.0.0.1:", "give host:port"}},
 		{ok + "-nonsense", []string{"-nonsense", "-h"}},

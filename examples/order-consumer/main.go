@@ -1,12 +1,15 @@
-// Order-consumer is a consumer of a real topic whose orders arrive more than once, and a tally of what became of them.
+// Order-consumer is a consumer of a topic whose orders arrive more than once, and a tally of what became of them.
 //
 // It makes a topic, sends orders to it, some of them twice, and consumes them with a listener that fails now and then. The listener knows
 // nothing of duplicates: rmqdedup keeps them away from it. At the end it says how often each order succeeded, which should be once.
 //
+//	go run ./examples/order-consumer
 //	go run ./examples/order-consumer -namesrv 127.0.0.1:9876 -store redis://127.0.0.1:6379/0
 //
+// The first one needs no server: the broker is rmqtest's, in the same process, and so is the state table.
+//
 // What a program of yours would have is the function consume, which wires store, wrapper and consumer together, and business.go, the
-// listener. The rest makes topics, produces orders and keeps count.
+// listener. The rest starts a broker (inprocess.go), makes topics, produces orders and keeps count.
 //
 // Several processes are one consumer group if they have the same -topic, -group, -store and -ledger; all but the one that produces have -member.
 package main
@@ -101,6 +104,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		var r *report
 		if r, err = work(cfg, stdout, stderr); r != nil {
 			r.print(stdout)
+			if cfg.inProcess && !r.interrupted {
+				cfg.next(stdout)
+			}
 		}
 		if err == nil {
 			return r.status()
@@ -126,6 +132,13 @@ func work(cfg *config, stdout, stderr io.Writer) (*report, error) {
 	ctx, cancel := context.WithTimeout(signals, cfg.timeout)
 	defer cancel()
 
+	if cfg.inProcess {
+		stopBroker, err := cfg.startBroker()
+		if err != nil {
+			return nil, err
+		}
+		defer stopBroker()
+	}
 	books, err := openLedger(cfg.ledger)
 	if err != nil {
 		return nil, err
@@ -153,7 +166,7 @@ func work(cfg *config, stdout, stderr io.Writer) (*report, error) {
 	}
 	r.interrupted, r.timedOut = signals.Err() != nil, ctx.Err() != nil
 	endSignals() // a second one ends the process at once
-	err = errors.Join(err, stop(), r.fill(books, counts))
+	err = errors.Join(err, cfg.shutDown(cfg.group, "consumer", stop), r.fill(books, counts))
 	if err == nil && r.good() && r.deadLettered == 0 {
 		topics.remove()
 	}

@@ -19,7 +19,7 @@ func produceAndWait(ctx context.Context, cfg *config, orders []sale, books *ledg
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stop() }()
+	defer func() { _ = cfg.shutDown(cfg.deadLetterGroup(), "dead-letters", stop) }()
 	p, err := newProducer(cfg)
 	if err != nil {
 		return err

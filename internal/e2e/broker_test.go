@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,10 +31,9 @@ type broker interface {
 	deleteTopic(ctx context.Context, topic string) error
 	// messages waits until queue 0 of a topic has held n messages, and returns what it holds.
 	messages(ctx context.Context, topic string, n int) ([]*primitive.MessageExt, error)
-	// stored is how many messages a topic has held, and unread how many of them a group has not acknowledged.
+	// stored is how many messages a topic has held.
 	stored(ctx context.Context, topic string) (int64, error)
-	unread(ctx context.Context, group, topic string) (int64, error)
-	// rewind lets a group, none of whose members may be up, begin anew.
+	// rewind lets a group begin anew whose members have all been shut down.
 	rewind(ctx context.Context, group, topic string) error
 	// consumeDirectly hands a message to one member's listener past all queues, as an operator's tools do.
 	consumeDirectly(ctx context.Context, group, instance string, m *primitive.MessageExt) (directResult, error)
@@ -105,11 +105,11 @@ func (*rocketMQ) lacks() map[ability]string {
 func (*rocketMQ) refuseMessages() func() { panic("it cannot") }
 
 func (b *rocketMQ) consumeDirectly(ctx context.Context, group, instance string, m *primitive.MessageExt) (r directResult, err error) {
-	members, err := b.ask(ctx, codeListMembers, map[string]string{"consumerGroup": group})
+	members, err := b.members(ctx, group)
 	if err != nil {
 		return r, err
 	}
-	clientID, err := find(regexp.MustCompile(`"([^"]*@`+regexp.QuoteMeta(instance)+`)"`), members.body)
+	clientID, err := find(regexp.MustCompile(`"([^"]*@`+regexp.QuoteMeta(instance)+`)"`), members)
 	if err != nil {
 		return r, err
 	}
@@ -251,23 +251,44 @@ func (b *wire) stored(ctx context.Context, topic string) (int64, error) {
 	return b.offset(ctx, codeMaxOffset, "", topic)
 }
 
-func (b *wire) unread(ctx context.Context, group, topic string) (int64, error) {
-	end, err := b.stored(ctx, topic)
-	if err != nil {
-		return 0, err
+// members are the group's, in JSON; none, if it has none.
+func (b *wire) members(ctx context.Context, group string) ([]byte, error) {
+	a, err := call(ctx, b.addr, codeListMembers, map[string]string{"consumerGroup": group}, nil)
+	if a.Code == statusError {
+		return nil, err // it says so of a group without members
 	}
-	read, err := b.offset(ctx, codeQueryOffset, group, topic)
-	return end - read, err
+	return a.body, errors.Join(err, a.error())
 }
 
 func (b *wire) rewind(ctx context.Context, group, topic string) error {
-	queues, err := b.queues(ctx, topic)
-	for id := 0; id < queues && err == nil; id++ {
-		_, err = b.ask(ctx, codeCommitOffset, map[string]string{
-			"consumerGroup": group, "topic": topic, "queueId": strconv.Itoa(id), "commitOffset": "0",
-		})
+	err := eventually(ctx, "the members of "+group+" to be gone", func() (bool, error) {
+		members, err := b.members(ctx, group)
+		return err == nil && !bytes.Contains(members, []byte("@")), err
+	})
+	if err != nil {
+		return err
 	}
-	return err
+	queues, err := b.queues(ctx, topic)
+	if err != nil {
+		return err
+	}
+	seen := 0
+	return eventually(ctx, "the group's offsets", func() (bool, error) {
+		// What its members saved last, without waiting for an answer, may still be on its way.
+		n, err := b.offset(ctx, codeQueryOffset, group, topic)
+		if err != nil || n == 0 {
+			seen++
+			return err == nil && seen > 1, err
+		}
+		seen = 0
+		for id := range queues {
+			_, failed := b.ask(ctx, codeCommitOffset, map[string]string{
+				"consumerGroup": group, "topic": topic, "queueId": strconv.Itoa(id), "commitOffset": "0",
+			})
+			err = errors.Join(err, failed)
+		}
+		return false, err
+	})
 }
 
 // eventually asks again and again until cond holds. It is for what the broker gives no signal of; everything else waits for the journal.

@@ -67,7 +67,6 @@ func (s *story) spawn(name string) *child {
 	out, err := c.cmd.StdoutPipe()
 	s.must(err)
 	s.must(c.cmd.Start())
-	s.countMembers(1)
 	s.Cleanup(c.kill)
 	c.reader.Go(func() { c.read(out) })
 	return c
@@ -88,7 +87,6 @@ func (c *child) kill() {
 		_ = c.cmd.Process.Kill()
 		c.reader.Wait() // before Wait, which closes the pipe
 		_ = c.cmd.Wait()
-		c.s.countMembers(-1)
 		c.s.journal.add(entry{member: c.name, what: killed.String()})
 	})
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -46,5 +47,5 @@ func (b *inProcess) consumeDirectly(ctx context.Context, group, instance string,
 			return directResult{r.Result, r.Remark}, err
 		}
 	}
-	return directResult{}, context.Canceled
+	return directResult{}, fmt.Errorf("there is no such message in %s", m.Topic)
 }

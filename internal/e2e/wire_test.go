@@ -24,6 +24,7 @@ const (
 	codeConsumeDirectly = 309
 
 	statusFound         = 0
+	statusError         = 1
 	statusNothingNew    = 19
 	statusOffsetUnknown = 22
 )

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,18 +24,28 @@ func (a *answers) fail(i int, err error) {
 	a.all[i] = rmqdedup.Answer{Err: fmt.Errorf("storage/redis: %s %s: %w", a.op.name, a.name(&a.reqs[i].Key), err)}
 }
 
-// collect sends a bundle and gives each answer to read, the errors that came instead of one to fail, unless read wants those
-// of the server: it returns whether it has dealt with one.
-func (a *answers) collect(b *bundle, read func(i int, val any, err error) bool) {
+// ask sends those requests and takes their answers.
+func (a *answers) ask(open []int) {
+	const longest = 7 // arguments of a command
+	args := make([]any, 0, longest*len(open))
+	b := &bundle{script: a.op.script, cmds: make([]goredis.Cmder, 0, len(open)), at: open}
+	for _, i := range open {
+		r, from, key := &a.reqs[i], len(args), int8(scriptKey)
+		if a.op == &acquire && !a.oldSet.Load() {
+			args, key = a.setArgs(args, r), setKey
+		} else {
+			args = append(args, "evalsha", a.op.script.sha, "1", a.name(&r.Key))
+			args = a.op.args(args, r)
+		}
+		b.cmds = append(b.cmds, newCmd(a.ctx, key, args[from:len(args):len(args)]...))
+	}
 	for _, b := range a.send(b) {
 		for j, cmd := range b.cmds {
 			err := b.err
-			var val any
 			if err == nil {
-				val, err = cmd.(*goredis.Cmd).Result()
+				err = a.read(b.at[j], cmd.(*goredis.Cmd))
 			}
-			i := b.at[j]
-			if (err == nil || answered(err)) && read(i, val, err) {
+			if err == nil {
 				continue
 			}
 			lost := !answered(err)
@@ -46,86 +55,51 @@ func (a *answers) collect(b *bundle, read func(i int, val any, err error) bool) 
 					a.why = err
 				}
 			}
-			a.fail(i, err)
+			a.fail(b.at[j], err)
 		}
 	}
 }
 
-// set tries to claim the keys of those requests with a command alone, which costs the server a quarter of what a script does, and tells
-// what is done in the same round trip. It returns the requests that it could not settle: those that found a claim.
-func (a *answers) set(open []int) (left []int) {
-	b := newBundle(nil, len(open))
-	for _, i := range open {
-		r := &a.reqs[i]
-		b.add(newCmd(a.ctx, 1, "set", a.name(&r.Key), claim(r), "nx", "get", "px", lifetime(r)), i)
+// read takes a request's answer from its command, or returns the command's error.
+func (a *answers) read(i int, cmd *goredis.Cmd) error {
+	val, err := cmd.Result()
+	if isSet(cmd) {
+		outcome, record, err := readSet(val, err)
+		if err == nil {
+			a.settle(i, outcome, record, -1, 0)
+		}
+		return err
 	}
-	a.collect(b, func(i int, val any, err error) bool {
-		switch {
-		case errors.Is(err, goredis.Nil):
-			a.all[i] = rmqdedup.Answer{Outcome: rmqdedup.Claimed}
-			return true
-		case goredis.HasErrorPrefix(err, "syntax error") || goredis.HasErrorPrefix(err, "ERR syntax error"):
-			a.oldSet.Store(true)
-			left = append(left, i)
-			return true
-		case goredis.IsOOMError(err):
-			left = append(left, i) // the script can still tell what is done, or claimed
-			return true
-		case err != nil:
-			return false
-		}
-		record, _ := val.(string)
-		if len(record) < restAt || record[0] != format || record[1] != kindDone {
-			left = append(left, i) // the script has the last word on what is no record at all, too
-			return true
-		}
-		a.settle(i, rmqdedup.Done, record, -1, 0)
-		return true
-	})
-	return left
-}
-
-// run runs the operation's script for those requests.
-func (a *answers) run(open []int) {
-	const head = 4
-	size := head + 3
-	args := make([]any, 0, len(open)*size)
-	b := newBundle(a.op.script, len(open))
-	for _, i := range open {
-		r := &a.reqs[i]
-		from := len(args)
-		args = append(args, "evalsha", a.op.script.sha, "1", a.name(&r.Key))
-		args = a.op.args(args, r)
-		b.add(newCmd(a.ctx, 3, args[from:len(args):len(args)]...), i)
+	if err != nil {
+		return err
 	}
-	a.collect(b, func(i int, val any, err error) bool {
-		if err != nil {
-			return false
-		}
-		switch v := val.(type) {
-		case int64:
-			a.all[i] = rmqdedup.Answer{Outcome: rmqdedup.Outcome(v)}
-			return true
-		case []any:
-			if len(v) == 4 {
-				outcome, ok1 := v[0].(int64)
-				record, ok2 := v[1].(string)
-				pttl, ok3 := v[2].(int64)
-				now, ok4 := v[3].(int64)
-				if ok1 && ok2 && ok3 && ok4 {
-					a.settle(i, rmqdedup.Outcome(outcome), record, pttl, now)
-					return true
-				}
+	switch v := val.(type) {
+	case int64:
+		a.settle(i, rmqdedup.Outcome(v), "", -1, 0)
+		return nil
+	case []any:
+		if len(v) == 4 {
+			outcome, ok1 := v[0].(int64)
+			record, ok2 := v[1].(string)
+			pttl, ok3 := v[2].(int64)
+			now, ok4 := v[3].(int64)
+			if ok1 && ok2 && ok3 && ok4 {
+				a.settle(i, rmqdedup.Outcome(outcome), record, pttl, now)
+				return nil
 			}
 		}
-		a.fail(i, fmt.Errorf("the script answered %T: is there a proxy between here and Redis?", val))
-		return true
-	})
+	}
+	a.fail(i, fmt.Errorf("the script answered %T: is there a proxy between here and Redis?", val))
+	return nil
 }
 
-// settle answers a request with the record that was found, the time for which its key would have lived on, and the server's
-// time, both in milliseconds.
+// settle answers a request, and with the record that was found, if any: with the time for which its key would have lived on and the
+// server's time, both in milliseconds.
 func (a *answers) settle(i int, outcome rmqdedup.Outcome, record string, pttl, now int64) {
+	a.all[i] = rmqdedup.Answer{Outcome: outcome}
+	if record == "" {
+		return
+	}
 	r, err := decode(record)
 	if err != nil {
 		a.fail(i, err)
@@ -136,9 +110,9 @@ func (a *answers) settle(i int, outcome rmqdedup.Outcome, record string, pttl, n
 		r.Key.Group = key.Group
 		r.Key = rmqdedup.RestoreKey(r.Key, key.Digest())
 	} else {
-		r.Key = rmqdedup.Key{}
+		r.Key = rmqdedup.Key{} // the caller has it
 	}
-	answer := rmqdedup.Answer{Outcome: outcome, Record: r}
+	a.all[i].Record = r
 	left := pttl
 	if !r.Done {
 		left -= number(record[numberAt:])
@@ -147,7 +121,6 @@ func (a *answers) settle(i int, outcome rmqdedup.Outcome, record string, pttl, n
 		r.Until = time.UnixMilli(now + left)
 	}
 	if outcome == rmqdedup.InFlight {
-		answer.Left = duration(left)
+		a.all[i].Left = duration(left)
 	}
-	a.all[i] = answer
 }

@@ -34,8 +34,7 @@ func (s *Store) begin(parent context.Context) (*call, context.CancelFunc) {
 // any more.
 func (c *call) each(n int, run func(i int) error) []error {
 	errs := make([]error, n)
-	if n == 1 && c.heeds && c.parent.Done() == nil {
-		// The client comes back at the limit, and nothing else can end the call.
+	if n == 1 && c.inline() {
 		errs[0] = run(0)
 		return errs
 	}
@@ -85,6 +84,9 @@ func (c *call) each(n int, run func(i int) error) []error {
 	}
 	return errs
 }
+
+// inline says that nothing ends the call before the limit, at which the client comes back by itself, so that nobody need watch it.
+func (c *call) inline() bool { return c.heeds && c.parent.Done() == nil }
 
 // enter takes a slot, where they are counted: goroutines that wait for a client which does not heed its contexts may outlive
 // their calls, until the client's own time-outs end them.

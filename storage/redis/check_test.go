@@ -81,7 +81,7 @@ func TestUnfitServers(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t)
 	host, port, _ := strings.Cut(srv.addr, ":")
-	replica := startServer(t, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
+	replica := startServer(t, "--replicaof", host, port, "--repl-diskless-sync-delay", "0")
 	masters, _ := startCluster(t)
 	locked := startServer(t, "--requirepass", "s3cret")
 	for _, c := range []struct{ what, url, says string }{

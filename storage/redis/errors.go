@@ -53,9 +53,12 @@ func timedOut(err error) bool {
 }
 
 func explainReply(err error) error {
-	has := func(prefix string) bool { return goredis.HasErrorPrefix(err, prefix) }
+	// Redis 6.2 puts the line of a script before what a command in it was refused for, and a minus between.
+	has := func(code string) bool {
+		return goredis.HasErrorPrefix(err, code) || strings.Contains(err.Error(), "-"+code+" ")
+	}
 	switch {
-	case goredis.IsOOMError(err) || has("OOM"):
+	case has("OOM"):
 		return fmt.Errorf("%w: Redis is at its maxmemory, so that nothing new can be claimed or DONE until there is room (%w)", rmqdedup.ErrFull, err)
 	case has("RMQDEDUP"):
 		return fmt.Errorf("%w (%w)", errFormat, err)

@@ -73,15 +73,13 @@ func escapeGroup(group string) string {
 
 // name returns the name of a record's key.
 func (s *Store) name(k *rmqdedup.Key) string {
-	group := escapeGroup(k.Group)
+	var stack [maxPrefix + 1 + maxGroup + 1 + digestLen]byte
+	b := append(stack[:0], s.prefix...)
+	b = append(b, ':')
+	b = append(b, escapeGroup(k.Group)...)
+	b = append(b, ':')
 	digest := k.Digest()
-	b := make([]byte, 0, len(s.prefix)+len(group)+digestLen+2)
-	b = append(b, s.prefix...)
-	b = append(b, ':')
-	b = append(b, group...)
-	b = append(b, ':')
-	b = base64.RawURLEncoding.AppendEncode(b, digest[:])
-	return string(b)
+	return string(base64.RawURLEncoding.AppendEncode(b, digest[:]))
 }
 
 // pattern returns what a group's names MATCH, and nobody else's: the digest's length is part of it, since a longer prefix could

@@ -116,12 +116,8 @@ func (s *Store) do(ctx context.Context, op *operation, reqs []rmqdedup.Request) 
 		}
 		open = append(open, i)
 	}
-	sent := len(open)
-	if op == &acquire && !s.oldSet.Load() {
-		open = a.set(open)
-	}
-	a.run(open)
-	if a.lost == sent && sent > 0 || a.lost > 0 && ctx.Err() != nil {
+	a.ask(open)
+	if a.lost > 0 && (a.lost == len(open) || ctx.Err() != nil) {
 		return nil, fmt.Errorf("storage/redis: %s: %w", op.name, a.why)
 	}
 	return a.all, nil

@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"sync"
@@ -15,7 +16,7 @@ import (
 // A proxy stands before a server and can lose what that answers.
 type proxy struct {
 	addr string
-	lose atomic.Bool // the next answer, and the connection with it
+	lose atomic.Bool // the next answer to an operation of the store, and the connection with it
 }
 
 func startProxy(t testing.TB, server string) *proxy {
@@ -41,19 +42,37 @@ func startProxy(t testing.TB, server string) *proxy {
 				_ = client.Close()
 				continue
 			}
+			var last atomic.Bool // the connection's next answer is to be lost
 			end := func() { _, _ = client.Close(), upstream.Close() }
-			running.Go(func() { defer end(); _, _ = io.Copy(upstream, client) })
-			running.Go(func() { defer end(); p.answers(client, upstream) })
+			running.Go(func() { defer end(); p.questions(upstream, client, &last) })
+			running.Go(func() { defer end(); p.answers(client, upstream, &last) })
 		}
 	})
 	return p
 }
 
-func (p *proxy) answers(client io.Writer, upstream io.Reader) {
+func (p *proxy) questions(upstream io.Writer, client io.Reader, last *atomic.Bool) {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+		operation := bytes.Contains(buffer[:n], []byte("\r\nset\r\n")) || bytes.Contains(buffer[:n], []byte("\r\nevalsha\r\n"))
+		if operation && p.lose.CompareAndSwap(true, false) {
+			last.Store(true)
+		}
+		if _, err := upstream.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (p *proxy) answers(client io.Writer, upstream io.Reader, last *atomic.Bool) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := upstream.Read(buffer)
-		if err != nil || p.lose.CompareAndSwap(true, false) {
+		if err != nil || last.Load() {
 			return
 		}
 		if _, err := client.Write(buffer[:n]); err != nil {

@@ -68,10 +68,13 @@ func number(s string) int64 {
 	return int64(s[0])<<40 | int64(s[1])<<32 | int64(s[2])<<24 | int64(s[3])<<16 | int64(s[4])<<8 | int64(s[5])
 }
 
+// usual is more than most records are long, so that they are put together on the stack.
+const usual = 256
+
 // claim returns the record of a claim that is no takeover.
 func claim(r *rmqdedup.Request) string {
-	b := make([]byte, 0, restAt+restLen(r))
-	b = append(b, format, kindClaim)
+	var stack [usual]byte
+	b := append(stack[:0], format, kindClaim)
 	b = append(b, r.Owner[:]...)
 	b = appendNumber(b, milliseconds(r.Grace))
 	return string(appendRest(b, r))
@@ -79,13 +82,8 @@ func claim(r *rmqdedup.Request) string {
 
 // rest returns the part of a record that scripts hand on.
 func rest(r *rmqdedup.Request) string {
-	return string(appendRest(make([]byte, 0, restLen(r)), r))
-}
-
-// restLen is at least the length of what appendRest appends.
-func restLen(r *rmqdedup.Request) int {
-	k := &r.Key
-	return 9 + 5*binary.MaxVarintLen32 + len(r.MessageID) + len(k.Topic) + len(k.Tag) + len(k.Value)
+	var stack [usual]byte
+	return string(appendRest(stack[:0], r))
 }
 
 func appendRest(b []byte, r *rmqdedup.Request) []byte {
@@ -98,6 +96,10 @@ func appendRest(b []byte, r *rmqdedup.Request) []byte {
 		b = append(b, s...)
 	}
 	return b
+}
+
+func isDone(record string) bool {
+	return len(record) >= restAt && record[0] == format && record[1] == kindDone
 }
 
 // decode reads a record. Its key has neither group nor digest, and its Until is left to the caller.

@@ -12,7 +12,8 @@ var sources embed.FS
 // A script is what the server runs for one request. It has no shebang, so that Redis judges each of its commands, and not the script as a
 // whole, at the memory limit: renewals and releases go on there.
 type script struct {
-	text, sha string
+	text string
+	sha  any // the string that EVALSHA takes, as an argument
 }
 
 func load(name string) *script {

@@ -10,7 +10,7 @@ import (
 // A bundle is a number of commands that are sent in one pipeline, and for which waiting ends together: all of a call, or in a Cluster
 // those of one node, so that a node that does not answer takes no other's answers with it.
 type bundle struct {
-	script *script         // whose EVALSHA the commands are; nil for others
+	script *script         // what the commands run, or may have to
 	cmds   []goredis.Cmder // each a *goredis.Cmd
 	at     []int           // which request of the call each is for
 
@@ -18,19 +18,14 @@ type bundle struct {
 	err error
 }
 
-func newBundle(sc *script, size int) *bundle {
-	return &bundle{script: sc, cmds: make([]goredis.Cmder, 0, size), at: make([]int, 0, size)}
-}
-
-func (b *bundle) add(cmd goredis.Cmder, at int) {
-	b.cmds = append(b.cmds, cmd)
-	b.at = append(b.at, at)
-}
-
 // send runs the commands of a bundle and returns them in bundles that are settled, one way or the other.
 func (c *call) send(b *bundle) []*bundle {
 	if len(b.cmds) == 0 {
 		return nil
+	}
+	if c.inline() && c.cluster == nil {
+		c.run(b)
+		return []*bundle{b}
 	}
 	bundles, err := c.byNode(b)
 	if err != nil {
@@ -82,42 +77,58 @@ func (c *call) byNode(b *bundle) ([]*bundle, error) {
 		if err != nil {
 			return nil, err
 		}
-		if of[node] == nil {
-			of[node] = newBundle(b.script, len(b.cmds)-i)
-			bundles = append(bundles, of[node])
+		part := of[node]
+		if part == nil {
+			part = &bundle{script: b.script}
+			of[node] = part
+			bundles = append(bundles, part)
 		}
-		of[node].add(cmd, b.at[i])
+		part.cmds = append(part.cmds, cmd)
+		part.at = append(part.at, b.at[i])
 	}
 	return bundles, nil
 }
 
-// run sends a bundle and waits for its answers. Where the server does not know the script, because it was restarted or flushed or
-// is another one, those commands are sent again: the first with the text, which makes it known for the others behind it, and
-// if the others went elsewhere, all with it.
+// run sends a bundle and waits for its answers, in as many round trips as it takes: one, unless a claim was found, or the
+// server does not know the script, because it was restarted or flushed or is another one.
 func (c *call) run(b *bundle) {
 	c.exec(b.cmds)
-	for round := 0; round < 2 && b.script != nil; round++ {
-		var again []goredis.Cmder
-		var where []int
-		for i, cmd := range b.cmds {
-			if !goredis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-				continue
-			}
-			args := slices.Clone(cmd.Args())
-			if round == 1 || again == nil {
-				args[0], args[1] = "eval", b.script.text
-			}
-			again = append(again, newCmd(c.ctx, 3, args...))
+	c.again(b, func(cmd *goredis.Cmd, _ bool) *goredis.Cmd { return c.claimByScript(cmd) })
+	// The first is sent with the script's text, which makes it known for those behind it.
+	c.again(b, func(cmd *goredis.Cmd, first bool) *goredis.Cmd { return c.withText(b.script, cmd, first) })
+	// In a Cluster they may have gone elsewhere.
+	c.again(b, func(cmd *goredis.Cmd, _ bool) *goredis.Cmd { return c.withText(b.script, cmd, true) })
+}
+
+// again sends what instead returns for each command, where that is not nil, and puts it in the command's place.
+func (c *call) again(b *bundle, instead func(cmd *goredis.Cmd, first bool) *goredis.Cmd) {
+	var cmds []goredis.Cmder
+	var where []int
+	for i, cmd := range b.cmds {
+		if next := instead(cmd.(*goredis.Cmd), cmds == nil); next != nil {
+			cmds = append(cmds, next)
 			where = append(where, i)
 		}
-		if again == nil {
-			return
-		}
-		c.exec(again)
-		for i, cmd := range again {
-			b.cmds[where[i]] = cmd
-		}
 	}
+	if cmds == nil {
+		return
+	}
+	c.exec(cmds)
+	for i, cmd := range cmds {
+		b.cmds[where[i]] = cmd
+	}
+}
+
+// withText returns a command again whose script the server did not know: with the text, or, where that is known from one before, without.
+func (c *call) withText(sc *script, cmd *goredis.Cmd, text bool) *goredis.Cmd {
+	if err := cmd.Err(); err == nil || isSet(cmd) || !goredis.HasErrorPrefix(err, "NOSCRIPT") {
+		return nil
+	}
+	args := slices.Clone(cmd.Args())
+	if text {
+		args[0], args[1] = "eval", sc.text
+	}
+	return newCmd(c.ctx, scriptKey, args...)
 }
 
 // exec runs commands in one round trip. Each has an answer then, or an error.
@@ -131,6 +142,12 @@ func (c *call) exec(cmds []goredis.Cmder) {
 	_, _ = pipe.Exec(c.ctx)
 }
 
+// Where the keys of commands are.
+const (
+	setKey    = 1 // SET key …
+	scriptKey = 3 // EVALSHA sha 1 key …
+)
+
 // newCmd returns a command whose key is at that position. Told so, the client need not ask a server.
 func newCmd(ctx context.Context, key int8, args ...any) *goredis.Cmd {
 	cmd := goredis.NewCmd(ctx, args...)
@@ -141,11 +158,12 @@ func newCmd(ctx context.Context, key int8, args ...any) *goredis.Cmd {
 
 // nameOf returns the key of a command that newCmd made.
 func nameOf(cmd goredis.Cmder) string {
-	args := cmd.Args()
-	at := 3
-	if args[0] == "set" {
-		at = 1
+	at := scriptKey
+	if isSet(cmd) {
+		at = setKey
 	}
-	name, _ := args[at].(string)
+	name, _ := cmd.Args()[at].(string)
 	return name
 }
+
+func isSet(cmd goredis.Cmder) bool { return cmd.Args()[0] == "set" }

@@ -37,6 +37,7 @@ func startServer(t testing.TB, settings ...string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.cmd.Stderr = s.cmd.Stdout
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,14 +57,22 @@ func startServer(t testing.TB, settings ...string) *server {
 	return nil
 }
 
+// freePort returns a port that nobody listens on, as nobody does on the one 10,000 above it, which a Cluster's node takes too.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		bus, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port+10000))
+		_ = l.Close()
+		if err == nil {
+			_ = bus.Close()
+			return strconv.Itoa(port)
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 func (s *server) url() string { return "redis://" + s.addr }

@@ -169,7 +169,10 @@ func Closest(name string, known []string) []string {
 		distance int
 	}
 	var all []candidate
-	limit := min(max(1, len(name)/3), 4)
+	limit := min(max(2, len(name)/3), 4)
+	if len(name) < 4 {
+		limit = 1
+	}
 	for _, k := range known {
 		if len(name) > len(k)+limit { // and however long it is, it costs nothing
 			continue

@@ -56,10 +56,9 @@ func TestEachOrderIsChargedOnce(t *testing.T) {
 	check(t, b.Wait(ctx, "all to be settled", func() bool {
 		return b.Lag("shop", "orders") == 0 && len(b.Delayed()) == 0 && b.Lag("shop", rmqtest.RetryTopic("shop")) == 0
 	}))
-	close(charged)
 	times := map[string]int{}
-	for order := range charged {
-		times[order]++
+	for len(charged) > 0 {
+		times[<-charged]++
 	}
 	if len(times) != 2 || times["1"] != 1 || times["2"] != 1 {
 		t.Errorf("charged, by order: %v, want each of 1 and 2 once", times)

@@ -342,6 +342,20 @@ func TestOneClaimLostBeforeTheHandlerStarts(t *testing.T) {
 	}
 }
 
+// However long an observer takes: the claim is kept from the acquire on.
+func TestClaimIsKeptWhileItIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{Observer: dawdler{d: 5 * time.Minute}})
+		n.claimElsewhere(t, "1", time.Second, time.Hour)
+		time.Sleep(2 * time.Second)
+		wantReply(t, concurrently(n.Wrap(answer(consumer.ConsumeSuccess, nil)), order("1")), acknowledged)
+		if calls := n.callsOf(rmqdedup.OpAcquire); len(calls) != 1 {
+			t.Errorf("acquired in %d calls", len(calls))
+		}
+		n.heard.want(t, map[rmqdedup.EventKind]int{rmqdedup.EventClaimLost: 0})
+	})
+}
+
 // A message without a key whose call was cancelled on a batch-mate's account runs again with it, at the last attempt.
 func TestCutShortWithoutAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -69,6 +69,9 @@ func TestCase24CloseInMidHandler(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
+					if took := time.Since(ended); took > time.Second {
+						t.Errorf("Shutdown returned %v after the handler", took)
+					}
 					if got := <-got; got.result != want {
 						t.Errorf("%s", describe(got))
 					}

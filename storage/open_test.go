@@ -172,7 +172,7 @@ func TestBadURLs(t *testing.T) {
 // texts returns what an error and all that it wraps say.
 func texts(err error) []string {
 	all := []string{err.Error(), fmt.Sprintf("%+v", err)}
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // this is the walk down that errors.As makes, to see each
 	case interface{ Unwrap() error }:
 		if next := e.Unwrap(); next != nil {
 			all = append(all, texts(next)...)

@@ -59,7 +59,7 @@ func (s *story) spawn(name string) *child {
 		s.broker.nameServer(), s.instance(name), s.group, s.topic, s.url, s.set.mode, s.broker.delayLevels(),
 	})
 	s.must(err)
-	c := &child{s: s, name: name, cmd: exec.Command(os.Args[0])} //nolint:gosec // itself
+	c := &child{s: s, name: name, cmd: exec.Command(os.Args[0])}
 	c.cmd.Env = append(os.Environ(), childVariable+"="+string(cast))
 	c.cmd.Stderr = os.Stderr
 	_, err = c.cmd.StdinPipe() // which ends with this process, however that ends, and the child with it

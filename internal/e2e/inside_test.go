@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/apache/rocketmq-client-go/v2"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"go.uber.org/atomic"
 )
 
@@ -34,6 +35,18 @@ func cached(c rocketmq.PushConsumer) (n int64) {
 		return true
 	})
 	return n
+}
+
+// queuesOf are the queues of a topic that a consumer reads.
+func queuesOf(c rocketmq.PushConsumer, topic string) map[int]bool {
+	has := make(map[int]bool)
+	innards[sync.Map](c, "defaultConsumer", "processQueueTable").Range(func(queue, _ any) bool {
+		if q := queue.(primitive.MessageQueue); q.Topic == topic {
+			has[q.QueueId] = true
+		}
+		return true
+	})
+	return has
 }
 
 // awaitCached waits until the member's client has taken in all answers but those for n messages.

@@ -239,7 +239,7 @@ func (j *journal) store(next rmqdedup.Store) rmqdedup.Store {
 	return rmqdedup.Intercept(next, func(ctx context.Context, next rmqdedup.Store, op rmqdedup.Op, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
 		answers, err := rmqdedup.Do(ctx, next, op, reqs)
 		for i, r := range reqs {
-			what := deed("")
+			var what deed
 			switch {
 			case op == rmqdedup.OpAcquire && (err != nil || answers[i].Err != nil):
 				what = unanswered

@@ -36,14 +36,17 @@ func lingering() []goleak.Option {
 		client + "consumer.(*pushConsumer).Start.func1.2",
 		// A consumer's pulls: each waits for its answer, which comes no more, for 30 seconds, and then for 3.
 		client + "consumer.(*pushConsumer).pullMessage",
-		// An ordered consumer's look for messages, for 5 seconds.
+		// An ordered consumer's look for messages, for 5 seconds, and its pause when it has not got the lock, of 3.
 		client + "consumer.(*processQueue).takeMessages",
+		client + "consumer.(*pushConsumer).tryLockLaterAndReconsume",
 		// A consumer's statistics, 15 goroutines: sleep until the next minute, hour and day; nothing ends them.
 		client + "consumer.(*statsItemSet).init.func4",
 		client + "consumer.(*statsItemSet).init.func5",
 		client + "consumer.(*statsItemSet).init.func6",
-		// A client's timers: sleep for 10 seconds before they look.
+		// A client's timers, for name servers, routes, heart beats and offsets: sleep for up to 10 seconds before they look.
 		client + "internal.(*rmqClient).Start.func1.1",
+		client + "internal.(*rmqClient).Start.func1.2",
+		client + "internal.(*rmqClient).Start.func1.3",
 		client + "internal.(*rmqClient).Start.func1.4",
 		// The connection to the name server, which nobody closes.
 		client + "internal/remote.(*remotingClient).receiveResponse",

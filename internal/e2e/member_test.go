@@ -124,9 +124,24 @@ func (m *member) awaitAll(n int) *member {
 	return m
 }
 
-// settle waits until each queue of the topic is read by the member that stands at its place. It learns that from messages of its own.
+// settle waits until each queue of the topic is read by the member that stands at its place, and by no other: while a queue moves its old owner reads it
+// too. What members of other processes read is learnt from messages of its own.
 func (s *story) settle(owners ...string) {
 	s.Helper()
+	for _, m := range s.members {
+		if m.gone {
+			continue
+		}
+		s.must(eventually(s.ctx, m.name+" to have its queues, and no others", func() (bool, error) {
+			has := queuesOf(m.consumer.PushConsumer, s.topic)
+			for queue, owner := range owners {
+				if has[queue] != (owner == m.name) {
+					return false, fmt.Errorf("it has %v", has)
+				}
+			}
+			return true, nil
+		}))
+	}
 	for queue, want := range owners {
 		for s.probe(queue) != want {
 		}

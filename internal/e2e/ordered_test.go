@@ -220,12 +220,10 @@ func TestOrderedMemberIsKilledAndRestarted(t *testing.T) {
 		s.sendAll("before", "fatal-order", "after")
 		s.await(started, "fatal-order")
 		victim.kill()
-		s.copies["before"]++ // its acknowledgement may be lost
 		s.join("a", s.does(succeed))
 		s.await(acknowledged, "after")
 		s.wantTakeoverInTime()
 		s.wantOrder(started, "before", "fatal-order", "fatal-order", "after")
-		delete(s.copies, "before")
 	})
 }
 

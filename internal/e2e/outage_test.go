@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 )
@@ -68,12 +69,13 @@ func TestOutageUnderOpen(t *testing.T) {
 	})
 }
 
-// The store goes away while the handler runs: its success is acknowledged, and DONE written when the store is back. A duplicate meanwhile does not run.
+// The store goes away while the handler runs, for less than a lease: its success is acknowledged, and DONE written when the store is back. A duplicate that comes meanwhile
+// does not run.
 func TestOutageAtCompletion(t *testing.T) {
 	play(t, setting{store: fragile}, func(s *story) {
-		s.outage(rmqdedup.EventHeld, rmqdedup.EventWritePending, rmqdedup.EventWriteLanded, rmqdedup.EventClaimLost)
+		s.outage(rmqdedup.EventHeld, rmqdedup.EventWritePending, rmqdedup.EventWriteLanded)
 		gate := make(chan struct{})
-		s.join("a", s.does(hold(gate)))
+		s.join("a", s.does(hold(gate)), func(r *role) { r.Lease = 8 * time.Second })
 		s.send("order-1")
 		s.await(started, "order-1")
 		s.line.cut()

@@ -40,10 +40,10 @@ func (a *answers) ask(open []int) {
 		b.cmds = append(b.cmds, newCmd(a.ctx, key, args[from:len(args):len(args)]...))
 	}
 	for _, b := range a.send(b) {
-		for j, cmd := range b.cmds {
+		for j, i := range b.at {
 			err := b.err
-			if err == nil {
-				err = a.read(b.at[j], cmd.(*goredis.Cmd))
+			if err == nil { // otherwise the commands may still be at work
+				err = a.read(i, b.cmds[j].(*goredis.Cmd))
 			}
 			if err == nil {
 				continue
@@ -55,7 +55,7 @@ func (a *answers) ask(open []int) {
 					a.why = err
 				}
 			}
-			a.fail(b.at[j], err)
+			a.fail(i, err)
 		}
 	}
 }

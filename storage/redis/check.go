@@ -9,10 +9,10 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// An unfit error says why a server cannot be a store's.
-type unfit string
+// An unfitError says why a server cannot be a store's.
+type unfitError string
 
-func (e unfit) Error() string { return string(e) }
+func (e unfitError) Error() string { return string(e) }
 
 // Check asks every master whether it can serve as a store. The error says that one cannot: it is not reachable, is a replica, or is a
 // node of a Cluster that the client does not treat as one. The warnings are sentences about what works but may lose records: an eviction policy
@@ -91,19 +91,19 @@ func fieldsOf(text string) map[string]string {
 	return fields
 }
 
-// fit returns an unfit error where there is reason for one.
+// fit returns an unfitError where there is reason for one.
 func (s *Store) fit(ctx context.Context, node goredis.UniversalClient, info map[string]string) error {
 	if info["role"] == "slave" {
-		return unfit("the server is a replica, which cannot be written: connect to the master, or through Sentinel (redis+sentinel://)")
+		return unfitError("the server is a replica, which cannot be written: connect to the master, or through Sentinel (redis+sentinel://)")
 	}
 	if info["loading"] == "1" {
-		return unfit("the server is still loading its data: try again when it has")
+		return unfitError("the server is still loading its data: try again when it has")
 	}
 	if info["cluster_enabled"] == "1" && s.cluster == nil {
 		// A Cluster of one shard can be used as if it were none.
 		cluster, err := ask(ctx, s, func(ctx context.Context) (string, error) { return node.ClusterInfo(ctx).Result() })
 		if size := fieldsOf(cluster)["cluster_size"]; err == nil && size != "0" && size != "1" {
-			return unfit("the server is one of " + size + " masters of a Redis Cluster: use redis+cluster://, or a goredis.ClusterClient")
+			return unfitError("the server is one of " + size + " masters of a Redis Cluster: use redis+cluster://, or a goredis.ClusterClient")
 		}
 	}
 	return nil

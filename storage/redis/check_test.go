@@ -272,7 +272,10 @@ func TestListOfOneGroup(t *testing.T) {
 		}
 	}
 	s := newStore(t, c)
-	for range s.List(t.Context(), "group") {
+	for _, err := range s.List(t.Context(), "group") {
+		if err != nil {
+			t.Error(err)
+		}
 		break // ends the listing
 	}
 	srv.do(t, "set", prefix+":group:"+strings.Repeat("!", 43), "x")

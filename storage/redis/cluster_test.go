@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/storage/redis"
 )
 
 // startCluster starts three masters with a third of the slots each, and a replica of the first.
@@ -99,6 +101,29 @@ func TestCluster(t *testing.T) {
 		want(t, s, rmqdedup.Absent, rmqdedup.OpLookup, reqs...)
 	})
 
+	t.Run("least rights", func(t *testing.T) {
+		for _, n := range append(masters, replica) {
+			n.do(t, append([]any{"acl", "setuser", "app", "on", ">secret", "~" + prefix + ":*", "-@all", "+cluster|slots"}, redis.Rights()...)...)
+		}
+		s := newStore(t, clusterClient(t, masters[0], func(o *goredis.ClusterOptions) { o.Username, o.Password = "app", "secret" }))
+		reqs := named("rights", 50)
+		for _, op := range allOps {
+			for i, a := range do(t, s, op, reqs...) {
+				if a.Err != nil {
+					t.Fatalf("%v of request %d: %v", op, i, a.Err)
+				}
+			}
+		}
+		for _, err := range s.List(t.Context(), "group") {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := s.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+
 	t.Run("a slot moves", func(t *testing.T) { testMovingSlot(t, masters) })
 
 	for _, heeds := range []bool{true, false} {
@@ -158,7 +183,7 @@ func testMovingSlot(t *testing.T, masters []*server) {
 	s := newStore(t, c)
 	reqs := named("moving", 200)
 	there, elsewhere := at(t, c, masters[1], reqs)
-	moving, staying := there[0], append(there[1:], elsewhere...)
+	moving, staying := there[0], slices.Concat(there[1:], elsewhere)
 	slot := masters[0].do(t, "cluster", "keyslot", redisName(moving))
 	from, to := masters[1], masters[2]
 	fromID, toID := from.do(t, "cluster", "myid"), to.do(t, "cluster", "myid")

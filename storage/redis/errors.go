@@ -37,16 +37,16 @@ func (c *call) explain(err error) error {
 		return fmt.Errorf("no answer from Redis within the time limit of %v: %w", c.timeout, context.DeadlineExceeded)
 	}
 	if strings.Contains(err.Error(), "\n") {
-		return oneLine{err}
+		return oneLineError{err}
 	}
 	return err
 }
 
-// oneLine is an error that go-redis has joined from several, in one line.
-type oneLine struct{ error }
+// A oneLineError is one that go-redis has joined from several, in one line.
+type oneLineError struct{ error }
 
-func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
-func (e oneLine) Unwrap() error { return e.error }
+func (e oneLineError) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
+func (e oneLineError) Unwrap() error { return e.error }
 
 func timedOut(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)

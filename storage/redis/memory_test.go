@@ -60,3 +60,17 @@ func TestMemoryLimit(t *testing.T) {
 	srv.do(t, "config", "set", "maxmemory", "0")
 	want(t, s, rmqdedup.TakenOver, rmqdedup.OpAcquire, request("claim"))
 }
+
+// What the package documentation says of the memory that a key takes.
+func TestMemoryOfAKey(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	s := newStore(t, srv.client(t))
+	r := request("order-1234")
+	r.Key = rmqdedup.NewKey(rmqdedup.BusinessKey, rmqdedup.ScopeTag, "order-group", "orders", "paid", "order-1234")
+	r.MessageID = "7F00000100002A9F0000000000000001"
+	want(t, s, rmqdedup.Lost, rmqdedup.OpComplete, r)
+	if got := srv.do(t, "memory", "usage", redisName(r)).(int64); got > 240 {
+		t.Errorf("a key takes %d bytes; the documentation says 232", got)
+	}
+}

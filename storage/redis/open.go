@@ -59,7 +59,7 @@ func (u *URL) hint(err error) string {
 	has := func(s string) bool { return strings.Contains(err.Error(), s) }
 	tls := strings.HasPrefix(u.scheme, "rediss")
 	switch {
-	case errors.As(err, new(unfit)), errors.Is(err, context.Canceled):
+	case errors.As(err, new(unfitError)), errors.Is(err, context.Canceled):
 		return ""
 	case u.sentinel != nil:
 		return " (do Sentinels run there, and do they know a master " + u.sentinel.MasterName + "?)"

@@ -3,7 +3,6 @@ package redis_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"strconv"
 	"testing"
@@ -20,7 +19,7 @@ const prefix = "own"
 // newStore returns a store on a client of the test's own.
 func newStore(t testing.TB, c goredis.UniversalClient, configure ...func(*redis.Config)) *redis.Store {
 	t.Helper()
-	config := redis.Config{Prefix: prefix, Timeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	config := redis.Config{Prefix: prefix, Timeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range configure {
 		f(&config)
 	}

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -79,7 +80,7 @@ func (s *server) url() string { return "redis://" + s.addr }
 
 func (s *server) signal(t testing.TB, sig syscall.Signal) {
 	t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil && err != os.ErrProcessDone {
+	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("signal %v: %v", sig, err)
 	}
 }
@@ -106,7 +107,7 @@ func (s *server) do(t testing.TB, args ...any) any {
 	c := goredis.NewClient(&goredis.Options{Addr: s.addr, Protocol: 2, PipelinePoolSize: -1})
 	defer func() { _ = c.Close() }()
 	v, err := c.Do(context.WithoutCancel(t.Context()), args...).Result()
-	if err != nil && err != goredis.Nil {
+	if err != nil && !errors.Is(err, goredis.Nil) {
 		t.Fatalf("%v: %v", args, err)
 	}
 	return v

@@ -156,8 +156,8 @@ func (u *URL) Take(name string) (value string, ok bool) {
 
 // UnknownOption returns the error for an option that there is not, with those that are spelt much like it, or else all.
 func UnknownOption(name string, known []string) error {
-	if close := Closest(name, known); len(close) > 0 {
-		return fmt.Errorf("there is no option %.40q: did you mean %s?", name, strings.Join(close, " or "))
+	if similar := Closest(name, known); len(similar) > 0 {
+		return fmt.Errorf("there is no option %.40q: did you mean %s?", name, strings.Join(similar, " or "))
 	}
 	return fmt.Errorf("there is no option %.40q: the options are %s", name, strings.Join(known, ", "))
 }

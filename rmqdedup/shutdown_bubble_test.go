@@ -148,6 +148,34 @@ func TestShutdownTwice(t *testing.T) {
 	})
 }
 
+// lingering is an observer that takes its time over the end of a delivery.
+type lingering struct{ rmqdedup.NopObserver }
+
+func (lingering) End(context.Context, rmqdedup.Delivery, rmqdedup.Result) { time.Sleep(10 * time.Second) }
+
+// An answer in the making, whose handler has returned, is waited for, and no longer than that.
+func TestShutdownWaitsForAnswersInTheMaking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, rmqdedup.Config{Observer: lingering{}})
+		h, started, letGo := blocked()
+		got := later(func() reply { return concurrently(n.Wrap(h), order("1")) })
+		<-started
+		var gone time.Time
+		down := make(chan error, 1)
+		go func() { down <- shutdown(n, time.Hour, noting(&gone)) }()
+		synctest.Wait()
+		letGo()
+		begin := time.Now()
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+		if took := gone.Sub(begin); took < 10*time.Second || took > 11*time.Second {
+			t.Errorf("the consumer is shut down %v after the handler's end", took)
+		}
+		wantReply(t, <-got, acknowledged)
+	})
+}
+
 // Nothing runs, nothing is pending: there is no more to wait for than the client's bookkeeping.
 func TestShutdownOfAnIdleWrapper(t *testing.T) {
 	for _, shadow := range []bool{false, true} {

@@ -3,6 +3,7 @@ package rmqdedup_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2/consumer"
@@ -27,12 +28,7 @@ type handlerRun struct {
 }
 
 func (r *handlerRun) of(x *work) bool {
-	for _, work := range r.works {
-		if work == x {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.works, x)
 }
 
 // A mood is how one call of the business goes.

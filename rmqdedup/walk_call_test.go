@@ -153,12 +153,7 @@ func (c *listenerCall) last(msg *primitive.MessageExt) bool {
 }
 
 func (c *listenerCall) anyLast() bool {
-	for _, msg := range c.msgs {
-		if c.last(msg) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.msgs, c.last)
 }
 
 func (c *listenerCall) heard(kind rmqdedup.EventKind, msg *primitive.MessageExt) bool {

@@ -75,16 +75,19 @@ func (m *groupMember) passage(op rmqdedup.Op, reqs []rmqdedup.Request) passage {
 		if !r.chance(s.odds) {
 			continue
 		}
-		switch {
-		case s.kind == storeSlow:
+		if s.kind == storeSlow {
 			p.out, p.back = r.span(0, limit), r.span(0, limit/2)
-		case r.chance(0.6):
-			p.lost, p.reset = true, r.chance(0.7)
-		case r.chance(0.6):
-			p.mute, p.reset = true, r.chance(0.5)
-		default:
-			p.out = limit + r.span(0, 3*limit) // it arrives when nobody waits for it any more
+			continue
 		}
+		if r.chance(0.6) {
+			p.lost, p.reset = true, r.chance(0.7)
+			continue
+		}
+		if r.chance(0.6) {
+			p.mute, p.reset = true, r.chance(0.5)
+			continue
+		}
+		p.out = limit + r.span(0, 3*limit) // it arrives when nobody waits for it any more
 	}
 	return p
 }

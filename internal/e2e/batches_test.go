@@ -89,7 +89,8 @@ func TestMixedBatchWhoseRivalFails(t *testing.T) {
 	})
 }
 
-// Case 20: of a batch [done, fails, unseen] the handler sees the last two, and its failure is that of both; the next time what is done is skipped again.
+// Case 20: of a batch [done, fails, unseen] the handler sees the last two, and its failure is that of both; the next time what is done is
+// skipped again.
 func TestBatchWithAFailure(t *testing.T) {
 	play(t, setting{}, func(s *story) {
 		s.finished("done")
@@ -128,8 +129,8 @@ func TestBatchOfOneKindOnly(t *testing.T) {
 	})
 }
 
-// Members of a batch send have no ID of their own: theirs changes at every retry. With MessageID as the key each is done once all the same, though each fails once, and
-// a replay runs none.
+// Members of a batch send have no ID of their own: theirs changes at every retry. With MessageID as the key each is done once all the same,
+// though each fails once, and a replay runs none.
 func TestBatchSendMembersByMessageID(t *testing.T) {
 	play(t, setting{}, func(s *story) {
 		byID := func(r *role) { r.Key = rmqdedup.MessageID }

@@ -31,8 +31,8 @@ func (s *story) resend(dead *primitive.MessageExt) {
 	s.post(m)
 }
 
-// A message that its handler refuses to the end is dead-lettered, after one call more than it may come again. Case 26: sent once more, it runs, since it
-// failed; and after that it is skipped, since it is done.
+// A message that its handler refuses to the end is dead-lettered, after one call more than it may come again. Case 26: sent once more, it
+// runs, since it failed; and after that it is skipped, since it is done.
 func TestRefusedToTheEnd(t *testing.T) {
 	play(t, setting{}, func(s *story) {
 		s.join("a", s.does(fail, fail, fail, succeed), attempts(2))

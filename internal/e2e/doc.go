@@ -7,10 +7,10 @@
 // Stories are played on a real broker and on the one in package rmqtest. What one of the two cannot do it says itself (see broker.lacks).
 //
 //	eval "$(make -s env)"                     # where the servers are; make up starts them
-//	go test -race ./internal/e2e/...          # all stories but those of ordered consumers
-//	go test -run Ordered ./internal/e2e/...   # those: the client itself races in ordered consumption
-//	RMQDEDUP_LONG=1 go test …                 # also what takes minutes
-//	RMQDEDUP_CLIENT_LOG=info go test …        # with what the client logs
+//	go test -race ./internal/e2e/...                      # all stories but those in which the client itself races,
+//	go test -run 'Ordered|Unraced' ./internal/e2e/...     # which are those of ordered consumers, and few others
+//	RMQDEDUP_LONG=1 go test …                             # also what takes minutes
+//	RMQDEDUP_CLIENT_LOG=info go test …                    # with what the client logs
 //
 // Without servers the stories that need none are played, on rmqtest and in memory.
 //

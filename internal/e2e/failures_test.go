@@ -70,8 +70,8 @@ func TestSuccessAfterALostClaim(t *testing.T) {
 	})
 }
 
-// Case 21: the broker takes neither the failed message nor a copy of it, and the client calls the listener again by itself, with the same message. That runs, since the
-// failure has freed the key.
+// Case 21: the broker takes neither the failed message nor a copy of it, and the client calls the listener again by itself, with the same
+// message. That runs, since the failure has freed the key.
 func TestSendBackIsRefused(t *testing.T) {
 	play(t, setting{needs: []ability{canRefuse}}, func(s *story) {
 		gate := make(chan struct{})

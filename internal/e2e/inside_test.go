@@ -61,8 +61,8 @@ func (m *member) awaitCached(ctx context.Context, n int64) error {
 	})
 }
 
-// A carefulConsumer shuts down without racing with itself, which the race detector would hold against every story that is being played: a balance of queues
-// reads a flag that Shutdown sets.
+// A carefulConsumer shuts down without racing with itself, which the race detector would hold against every story that is being played: a
+// balance of queues reads a flag that Shutdown sets.
 type carefulConsumer struct{ rocketmq.PushConsumer }
 
 // Shutdown waits for the balance that is under way.

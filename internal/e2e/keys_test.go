@@ -60,7 +60,8 @@ func TestKeyFunctions(t *testing.T) {
 	}
 }
 
-// Cases 1 and 2: keys that differ by case, a trailing blank, an accent, an emoji or their length alone, or whose parts together read the same, are all distinct.
+// Cases 1 and 2: keys that differ by case, a trailing blank, an accent, an emoji or their length alone, or whose parts together read the same,
+// are all distinct.
 func TestKeysThatLookAlike(t *testing.T) {
 	play(t, setting{}, func(s *story) {
 		s.join("a", s.does(succeed), func(r *role) { r.Key = rmqdedup.Property("order") })

@@ -34,7 +34,7 @@ func TestHandlerOutlivesItsLease(t *testing.T) {
 }
 
 // A handler that still runs at the consume timeout has its message sent back by the client's own sweep. The copy finds it in flight, and then done.
-func TestHandlerOutlivesTheConsumeTimeout(t *testing.T) {
+func TestUnracedHandlerOutlivesTheConsumeTimeout(t *testing.T) {
 	play(t, setting{racy: "its sweep of late messages (which reads a cache without the lock)"}, func(s *story) {
 		gate := make(chan struct{})
 		s.join("a", s.does(hold(gate)), func(r *role) { r.ConsumeTimeout = 1500 * time.Millisecond })
@@ -108,8 +108,8 @@ func TestMemberIsKilledBeforeDone(t *testing.T) {
 
 const finishedBefore = 5
 
-// sendToDeath sends a message over which its member is to be killed, and others behind it, which the member finishes first; it cannot acknowledge them to
-// the broker as long as the one before them runs.
+// sendToDeath sends a message over which its member is to be killed, and others behind it, which the member finishes first; it cannot
+// acknowledge them to the broker as long as the one before them runs.
 func (s *story) sendToDeath() {
 	s.Helper()
 	s.send("fatal-order", inQueue(0))

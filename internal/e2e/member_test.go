@@ -86,7 +86,8 @@ func newConsumer(names, instance string, options ...consumer.Option) (rocketmq.P
 	)...)
 }
 
-// instance is a member's instance name, by which the broker and other clients of this process tell it from others. Queues are handed out in the order of these names.
+// instance is a member's instance name, by which the broker and other clients of this process tell it from others. Queues are handed out in
+// the order of these names.
 func (s *story) instance(member string) string { return s.topic + "-" + member }
 
 // shutdown shuts a member down as its users do.
@@ -124,8 +125,8 @@ func (m *member) awaitAll(n int) *member {
 	return m
 }
 
-// settle waits until each queue of the topic is read by the member that stands at its place, and by no other: while a queue moves its old owner reads it
-// too. What members of other processes read is learnt from messages of its own.
+// settle waits until each queue of the topic is read by the member that stands at its place, and by no other: while a queue moves its old
+// owner reads it too. What members of other processes read is learnt from messages of its own.
 func (s *story) settle(owners ...string) {
 	s.Helper()
 	for _, m := range s.members {

@@ -184,8 +184,8 @@ func TestOrderedOutageUnderOpen(t *testing.T) {
 	})
 }
 
-// An ordered message that its handler refuses to the end is dead-lettered after two calls more than it may come again, since the client counts so, and
-// its queue goes on.
+// An ordered message that its handler refuses to the end is dead-lettered after two calls more than it may come again, since the client counts
+// so, and its queue goes on.
 func TestOrderedRefusedToTheEnd(t *testing.T) {
 	play(t, inOrder, func(s *story) {
 		s.sendAll("a", "bad", "c")
@@ -227,8 +227,8 @@ func TestOrderedMemberIsKilledAndRestarted(t *testing.T) {
 	})
 }
 
-// An operator's "consume directly" calls an ordered consumer's listener as if it were a concurrent one. A finished message is answered as a success without a run, one
-// that is not runs, and one that fails is an error to the operator.
+// An operator's "consume directly" calls an ordered consumer's listener as if it were a concurrent one. A finished message is answered as a
+// success without a run, one that is not runs, and one that fails is an error to the operator.
 func TestOrderedConsumeDirectly(t *testing.T) {
 	play(t, inOrder, func(s *story) {
 		s.expect(rmqdedup.EventContradiction)

@@ -69,8 +69,8 @@ func TestOutageUnderOpen(t *testing.T) {
 	})
 }
 
-// The store goes away while the handler runs, for less than a lease: its success is acknowledged, and DONE written when the store is back. A duplicate that comes meanwhile
-// does not run.
+// The store goes away while the handler runs, for less than a lease: its success is acknowledged, and DONE written when the store is back. A
+// duplicate that comes meanwhile does not run.
 func TestOutageAtCompletion(t *testing.T) {
 	play(t, setting{store: fragile}, func(s *story) {
 		s.outage(rmqdedup.EventHeld, rmqdedup.EventWritePending, rmqdedup.EventWriteLanded)

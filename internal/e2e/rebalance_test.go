@@ -47,8 +47,8 @@ func TestMemberLeavesWhileItsHandlerRuns(t *testing.T) {
 	})
 }
 
-// An ordered queue moves to a member that joins while its handler runs. The broker lets go of the old owner's lock only after a minute; the client throws the old owner's
-// success away, but DONE is written, and the new owner goes on behind it, in order.
+// An ordered queue moves to a member that joins while its handler runs. The broker lets go of the old owner's lock only after a minute; the
+// client throws the old owner's success away, but DONE is written, and the new owner goes on behind it, in order.
 func TestOrderedMemberJoins(t *testing.T) {
 	play(t, setting{mode: rmqdedup.Ordered, queues: 2, needs: []ability{canMoveOrderedQueues}}, func(s *story) {
 		gate := make(chan struct{})

@@ -61,7 +61,8 @@ func shutdownInMidHandler(s *story) {
 	s.want(1, started, "order-1")
 }
 
-// A shutdown costs the messages that the client has cached, or that wait in the listener, no attempt: after a restart they run as if for the first time.
+// A shutdown costs the messages that the client has cached, or that wait in the listener, no attempt: after a restart they run as if for the
+// first time.
 func TestShutdownCostsNoAttempt(t *testing.T) { play(t, setting{}, shutdownCostsNoAttempt) }
 func TestOrderedShutdownCostsNoAttempt(t *testing.T) {
 	play(t, setting{mode: rmqdedup.Ordered}, shutdownCostsNoAttempt)
@@ -122,7 +123,8 @@ func shutdownCancelsHandlers(s *story) {
 	}
 }
 
-// A handler that does not heed its context goes on after the shutdown. Its claim is renewed until it returns, so that nobody runs the message beside it; and then it is DONE.
+// A handler that does not heed its context goes on after the shutdown. Its claim is renewed until it returns, so that nobody runs the message
+// beside it; and then it is DONE.
 func TestHandlerOutlivesTheShutdown(t *testing.T) {
 	play(t, setting{}, func(s *story) {
 		gate := make(chan struct{})

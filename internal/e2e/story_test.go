@@ -63,8 +63,8 @@ const (
 // play tells a story on every broker.
 func play(t *testing.T, set setting, tell func(s *story)) {
 	t.Helper()
-	if (set.mode == rmqdedup.Ordered) != strings.HasPrefix(t.Name(), "TestOrdered") {
-		t.Fatal("stories of ordered consumers, and no others, are named TestOrdered…: make test has a pass of its own for them")
+	if (set.mode == rmqdedup.Ordered) != strings.HasPrefix(t.Name(), "TestOrdered") || (set.racy != "") != strings.HasPrefix(t.Name(), "TestUnraced") {
+		t.Fatal("stories that cannot be played under the race detector are named TestOrdered…, and TestUnraced… where the consumer is not ordered: make test has a pass of its own for them")
 	}
 	if set.mode == rmqdedup.Ordered {
 		set.racy = "ordered consumption (its takeMessages reads a cache without the lock)"

@@ -151,7 +151,9 @@ func TestShutdownTwice(t *testing.T) {
 // lingering is an observer that takes its time over the end of a delivery.
 type lingering struct{ rmqdedup.NopObserver }
 
-func (lingering) End(context.Context, rmqdedup.Delivery, rmqdedup.Result) { time.Sleep(10 * time.Second) }
+func (lingering) End(context.Context, rmqdedup.Delivery, rmqdedup.Result) {
+	time.Sleep(10 * time.Second)
+}
 
 // An answer in the making, whose handler has returned, is waited for, and no longer than that.
 func TestShutdownWaitsForAnswersInTheMaking(t *testing.T) {

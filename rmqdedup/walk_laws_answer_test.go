@@ -45,7 +45,7 @@ func (w *world) judgeConcurrentAnswer(call *listenerCall, result consumer.Consum
 		w.violate(w.truth(call.msgs[0]).work.name, "%v is answered retry, and there is nothing to retry", call)
 	case call.anyLast() && why.unsettled() && waited < w.plan.lastWait():
 		w.violate(w.truth(call.msgs[0]).work.name, "%v has a last attempt and an unsettled message, and is answered retry after %v instead of %v", call, waited, w.plan.lastWait())
-	case why.away > 0 && why.inFlight+why.cut+why.refused == 0 && waited < w.plan.config.ConsumeTimeout/2:
+	case !why.blind && why.away > 0 && why.inFlight+why.cut+why.refused == 0 && waited < w.plan.config.ConsumeTimeout/2:
 		w.violate(w.truth(call.msgs[0]).work.name, "%v cannot reach the store, and is answered retry after %v instead of %v", call, waited, w.plan.config.ConsumeTimeout/2)
 	}
 	w.judgeLevel(call, why)
@@ -55,6 +55,7 @@ func (w *world) judgeConcurrentAnswer(call *listenerCall, result consumer.Consum
 type tally struct {
 	refused, cut, inFlight, away int
 	left                         time.Duration // the longest until a claim in flight ends
+	blind                        bool          // too many writes are pending: what was in flight is not looked at any more
 }
 
 func (t tally) unsettled() bool { return t.cut+t.inFlight+t.away > 0 }
@@ -62,6 +63,11 @@ func (t tally) none() bool      { return t.refused == 0 && !t.unsettled() }
 
 // reasons are those of a delivery as it stands.
 func (w *world) reasons(call *listenerCall) (t tally) {
+	n := 0
+	for _, writes := range call.m.watch.pending {
+		n += writes
+	}
+	t.blind = w.plan.config.MaxPendingWrites > 0 && n >= w.plan.config.MaxPendingWrites
 	for _, msg := range call.msgs {
 		x := w.truth(msg).work
 		r := call.lastRun(msg)
@@ -104,7 +110,7 @@ func (w *world) judgeLevel(call *listenerCall, why tally) {
 			w.violate(about, "%v is answered with delay level %d, below the broker's %d", call, call.level, broker)
 		}
 	}
-	if why.inFlight > 0 && (call.level == 0 || levels[call.level-1] <= why.left && call.level < len(levels)) {
+	if !why.blind && why.inFlight > 0 && (call.level == 0 || levels[call.level-1] <= why.left && call.level < len(levels)) {
 		w.violate(about, "%v is in flight for %v, and is answered with delay level %d, which does not outlast that", call, why.left, call.level)
 	}
 }

@@ -25,6 +25,7 @@ type groupMember struct {
 	again chan struct{} // the broker says: balance now
 
 	// Guarded by the world's mutex.
+	leaving bool // it is being shut down
 	down    bool // its consumer is shut down
 	table   map[primitive.MessageQueue]*clientQueue
 	offsets map[primitive.MessageQueue]int64         // not yet committed
@@ -132,7 +133,10 @@ func (m *groupMember) leave(allowed time.Duration, consumerFirst bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), allowed)
 	defer cancel()
 	m.w.note("* %s is shut down, with %v to do it", m.name, allowed)
-	m.w.locked(func() { m.watch.drainedAt, m.watch.drainUntil = time.Now(), time.Now().Add(allowed) })
+	m.w.locked(func() {
+		m.leaving = true
+		m.watch.drainedAt, m.watch.drainUntil = time.Now(), time.Now().Add(allowed)
+	})
 	began := time.Now()
 	var err error
 	if consumerFirst {
@@ -142,6 +146,7 @@ func (m *groupMember) leave(allowed time.Duration, consumerFirst bool) error {
 		err = m.dedup.Shutdown(ctx, m)
 	}
 	m.w.locked(func() {
+		m.leaving = false
 		m.w.note("* %s has been shut down: %v", m.name, err)
 		m.w.judgeShutdown(m, began, allowed, err)
 	})

@@ -26,8 +26,12 @@ type walkPlan struct {
 	lockLife time.Duration   // of an ordered queue's lock in the broker
 	storm    time.Duration   // how long things go wrong
 
-	// What may happen in the storm.
+	// What may happen in the storm. Half of the walks have a little of everything; the others much of a few things, which then meet each other
+	// more often.
 	badStore, badBroker, badMembers, badHandlers bool
+	spells                                       []spellKind
+	incidents                                    []memberIncident
+	copies                                       []int // messages a work
 }
 
 // roll returns dice for one decision. They are thrown by the seed and by what the decision is about alone, so that it
@@ -52,10 +56,18 @@ func (d dice) span(from, to time.Duration) time.Duration {
 
 func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
+// some returns all of a list, or only one or two that are in it.
+func some[T any](d dice, of ...T) []T {
+	if d.chance(0.5) {
+		return of
+	}
+	return []T{pick(d, of...), pick(d, of...)}
+}
+
 func newPlan(seed uint64) *walkPlan {
 	p := &walkPlan{seed: seed}
 	r := p.roll("plan")
-	p.batch = pick(r, 1, 1, 2, 3, 5)
+	p.batch = pick(r, 1, 1, 2, 2, 3, 5)
 	p.pull = r.upTo(6)
 	p.slots = r.upTo(4)
 	p.queues = r.upTo(3)
@@ -64,6 +76,9 @@ func newPlan(seed uint64) *walkPlan {
 	p.storm = r.span(20*time.Second, 6*time.Minute)
 	p.byOrder = r.chance(0.8)
 	p.badStore, p.badBroker, p.badMembers, p.badHandlers = r.chance(0.6), r.chance(0.4), r.chance(0.7), r.chance(0.8)
+	p.spells = some(r, storeAway, storeAway, storeFlaky, storeFlaky, storeSlow, storeFull, keyAway)
+	p.incidents = some(r, crashes, crashes, leaves, leaves, joins, flaps, replays, replays, consumesDirectly)
+	p.copies = some(r, 1, 1, 1, 2, 2, 3)
 	p.planConfig(r)
 	return p
 }
@@ -93,7 +108,7 @@ func (p *walkPlan) planConfig(r dice) {
 	if r.chance(0.2) {
 		p.leases = append(p.leases, lease/2)
 	}
-	if r.chance(0.5) {
+	if r.chance(0.7) {
 		p.grace = r.span(time.Second, 2*time.Minute)
 	}
 	if r.chance(0.3) {
@@ -132,7 +147,7 @@ func (p *walkPlan) lastWait() time.Duration {
 func (p *walkPlan) String() string {
 	c := p.config
 	return fmt.Sprintf("%v, %d members, %d queues, batches of %d, %d slots; leases %v, grace %v, renewal %v, retention %v, outage policy %d, no key %d, by order %v, pending %d; "+
-		"retries %d, consume timeout %v, in-flight wait %v, lock life %v; storm of %v: store %v, broker %v, members %v, handlers %v",
+		"retries %d, consume timeout %v, in-flight wait %v, lock life %v; storm of %v: store %v %v, broker %v, members %v %v, handlers %v",
 		c.Mode, p.members, p.queues, p.batch, p.slots, p.leases, p.grace, !c.NoRenewal, c.Retention, c.Outage, c.NoKey, p.byOrder, c.MaxPendingWrites,
-		p.retries(), c.ConsumeTimeout, c.InFlightWait, p.lockLife, p.storm, p.badStore, p.badBroker, p.badMembers, p.badHandlers)
+		p.retries(), c.ConsumeTimeout, c.InFlightWait, p.lockLife, p.storm, p.badStore, p.spells, p.badBroker, p.badMembers, p.incidents, p.badHandlers)
 }

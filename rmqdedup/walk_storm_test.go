@@ -23,7 +23,7 @@ func (w *world) planWorks() {
 		if !w.plan.badHandlers && x.refusals > 0 {
 			x.refusals = 0
 		}
-		copies := pick(r, 1, 1, 1, 2, 2, 3)
+		copies := pick(r, w.plan.copies...)
 		if w.plan.byOrder && r.chance(0.1) {
 			x.byMessageID, x.unprotected, copies = true, w.plan.config.NoKey == rmqdedup.NoKeyUnprotected, 1
 		}
@@ -99,7 +99,7 @@ func (w *world) planWeather(r dice) {
 	}
 	if w.plan.badStore {
 		for range 2 + r.IntN(6) {
-			s := spellOf(pick(r, storeAway, storeAway, storeFlaky, storeFlaky, storeSlow, keyAway), w.plan.storm/2, 1)
+			s := spellOf(pick(r, w.plan.spells...), w.plan.storm/2, 1)
 			switch s.kind {
 			case storeFlaky, storeSlow:
 				s.odds = 0.1 + 0.5*r.Float64()
@@ -125,7 +125,19 @@ func (w *world) planWeather(r dice) {
 	}
 }
 
-// memberTrouble is one thing that happens to the group.
+// A memberIncident is what may happen to the group.
+type memberIncident string
+
+const (
+	crashes          memberIncident = "a crash"
+	leaves           memberIncident = "a shutdown"
+	joins            memberIncident = "a newcomer"
+	flaps            memberIncident = "a lost sight"
+	replays          memberIncident = "a replay"
+	consumesDirectly memberIncident = "a direct consumption"
+)
+
+// memberTrouble lets one of them happen.
 func (w *world) memberTrouble(r dice) {
 	living := w.living()
 	if len(living) == 0 {
@@ -134,11 +146,11 @@ func (w *world) memberTrouble(r dice) {
 	}
 	m := living[r.IntN(len(living))]
 	soon := r.span(0, 20*time.Second)
-	switch r.IntN(9) {
-	case 0, 1:
+	switch pick(r, w.plan.incidents...) {
+	case crashes:
 		m.crash()
 		w.later(soon, func() { w.join() })
-	case 2, 3:
+	case leaves:
 		allowed := pick(r, 0, r.span(0, 5*time.Second), r.span(0, time.Minute), 10*time.Minute)
 		consumerFirst, exits, staying := r.chance(0.2), r.chance(0.5), r.span(0, 5*time.Second)
 		go func() {
@@ -149,13 +161,13 @@ func (w *world) memberTrouble(r dice) {
 			}
 		}()
 		w.later(soon, func() { w.join() })
-	case 4:
+	case joins:
 		w.join()
-	case 5:
+	case flaps:
 		w.flap(m, soon)
-	case 6, 7:
+	case replays:
 		w.replay(r)
-	case 8:
+	case consumesDirectly:
 		w.consumeDirectly(r, m)
 	}
 }

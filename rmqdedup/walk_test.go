@@ -56,7 +56,7 @@ func TestRandomWalk(t *testing.T) {
 
 // ordinaryWalks is how many walks an ordinary run takes, always from the same seeds; longWalks, from new ones, how many a long run.
 const (
-	ordinaryWalks = 300
+	ordinaryWalks = 500
 	longWalks     = 20_000
 )
 

@@ -24,6 +24,7 @@ const (
 	storeAway  spellKind = "the store is away"
 	storeFlaky spellKind = "the store is flaky"
 	storeSlow  spellKind = "the store is slow"
+	storeFull  spellKind = "the store is full: it renews and removes, but takes nothing in"
 	keyAway    spellKind = "one key's node is away"
 	backAway   spellKind = "messages cannot be sent back"
 )
@@ -34,18 +35,20 @@ type passage struct {
 	lost      bool          // the request never arrives
 	mute      bool          // the reply never arrives
 	reset     bool          // and the caller learns of that at once, instead of waiting for its time limit
+	full      bool          // the store refuses it
 	deaf      map[int]bool  // requests that nobody answers, while the others are
 	applied   bool          // though they were applied
 }
 
 func (p passage) clean() bool {
-	return p.out+p.back <= 20*time.Millisecond && !p.lost && !p.mute && len(p.deaf) == 0
+	return p.out+p.back <= 20*time.Millisecond && !p.lost && !p.mute && !p.full && len(p.deaf) == 0
 }
 
 var (
 	errAwayNow  = errors.New("connection refused")
 	errNoReply  = errors.New("connection reset by peer")
 	errTimeIsUp = errors.New("the store's time limit is over")
+	errFullUp   = errors.New("OOM command not allowed when used memory > 'maxmemory'")
 	errCrashed  = errors.New("this process is no more")
 )
 
@@ -75,19 +78,23 @@ func (m *groupMember) passage(op rmqdedup.Op, reqs []rmqdedup.Request) passage {
 		if !r.chance(s.odds) {
 			continue
 		}
-		if s.kind == storeSlow {
+		switch s.kind {
+		case storeFull:
+			p.full = op == rmqdedup.OpAcquire || op == rmqdedup.OpComplete
+			continue
+		case storeSlow:
 			p.out, p.back = r.span(0, limit), r.span(0, limit/2)
 			continue
 		}
-		if r.chance(0.6) {
+		lost := r.chance(0.6)
+		switch {
+		case lost:
 			p.lost, p.reset = true, r.chance(0.7)
-			continue
-		}
-		if r.chance(0.6) {
+		case r.chance(0.6):
 			p.mute, p.reset = true, r.chance(0.5)
-			continue
+		default:
+			p.out = limit + r.span(0, 3*limit) // it arrives when nobody waits for it any more
 		}
-		p.out = limit + r.span(0, 3*limit) // it arrives when nobody waits for it any more
 	}
 	return p
 }
@@ -143,6 +150,9 @@ func (m *groupMember) carry(ctx context.Context, next rmqdedup.Store, op rmqdedu
 			m.arriveLater(next, op, reqs, p.out)
 		}
 		return nil, m.hang(ctx, 0)
+	}
+	if p.full {
+		return nil, fmt.Errorf("%v: %w", op, errFullUp)
 	}
 	answers, err := m.apply(ctx, next, op, reqs, p)
 	switch {

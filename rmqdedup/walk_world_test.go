@@ -153,7 +153,7 @@ func (w *world) drained() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range w.members {
-		if !m.crashed() && len(m.calls) > 0 {
+		if !m.crashed() && (m.leaving || len(m.calls) > 0) {
 			return false
 		}
 	}

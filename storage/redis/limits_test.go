@@ -119,3 +119,37 @@ func TestManyCallsOnSilentServer(t *testing.T) {
 		return err == nil
 	})
 }
+
+// What goes on after its call has been given up works on nothing that the call's caller has. The race detector sees to that.
+func TestAbandonedCall(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t)
+	c := srv.client(t)
+	s := newStore(t, c)
+	reqs := requests(10)
+	want(t, s, rmqdedup.Claimed, rmqdedup.OpAcquire, reqs...)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	trips, returned := 0, make(chan struct{})
+	c.AddHook(&hook{
+		pipeline: func(cmds []goredis.Cmder) []goredis.Cmder {
+			if trips++; trips == 2 { // the first found claims of others, and now a script is to judge them
+				cancel()
+				// A signal from the caller would put what it reads before what follows here, and hide a race.
+				<-time.After(100 * time.Millisecond)
+			}
+			return cmds
+		},
+		returned: func() {
+			if trips == 2 {
+				close(returned)
+			}
+		},
+	})
+	if _, err := s.Acquire(ctx, strangers(reqs...)); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v; want one that wraps Canceled", err)
+	}
+	clear(reqs)
+	<-returned
+}

@@ -16,6 +16,7 @@ import (
 type hook struct {
 	trips    atomic.Int64
 	pipeline func([]goredis.Cmder) []goredis.Cmder
+	returned func() // called when a pipeline has come back
 }
 
 func (h *hook) DialHook(next goredis.DialHook) goredis.DialHook {
@@ -34,6 +35,9 @@ func (h *hook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pro
 		h.trips.Add(1)
 		if h.pipeline != nil {
 			cmds = h.pipeline(cmds)
+		}
+		if h.returned != nil {
+			defer h.returned()
 		}
 		return next(ctx, cmds)
 	}

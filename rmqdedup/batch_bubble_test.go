@@ -162,7 +162,7 @@ func TestClientsSliceIsLeftAlone(t *testing.T) {
 	for _, shadow := range []bool{false, true} {
 		for _, by := range deliverers {
 			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, rmqdedup.Config{Mode: by.mode, Shadow: shadow, Observer: untidy{}})
+				n := newNode(t, rmqdedup.Config{Mode: by.mode, Shadow: shadow, Observer: untidy{t: t}})
 				by.deliver(n.Wrap(answer(consumer.ConsumeSuccess, nil)), orders("2")...)
 				msgs := orders("1", "2", "3", "1")
 				want := slices.Clone(msgs)
@@ -179,10 +179,18 @@ func TestClientsSliceIsLeftAlone(t *testing.T) {
 	}
 }
 
-// untidy is an observer that does to the messages that it is shown what it must not.
-type untidy struct{ rmqdedup.NopObserver }
+// untidy is an observer that does to the messages that it is shown what it must not; the handler has done nothing to them.
+type untidy struct {
+	rmqdedup.NopObserver
+	t *testing.T
+}
 
-func (untidy) End(_ context.Context, d rmqdedup.Delivery, _ rmqdedup.Result) { clear(d.Messages) }
+func (o untidy) End(_ context.Context, d rmqdedup.Delivery, _ rmqdedup.Result) {
+	if slices.Contains(d.Messages, nil) {
+		o.t.Error("the observer is shown what the handler left of its slice")
+	}
+	clear(d.Messages)
+}
 
 // One member's claim is lost: the whole call is cancelled, and each key still settles by its own state.
 func TestBatchWithOneLostClaim(t *testing.T) {

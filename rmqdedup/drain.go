@@ -176,7 +176,7 @@ const (
 //     but their answers come too late for the client, and their messages come again and are found DONE.)
 //  3. When ctx ends, the contexts of those that still run are cancelled (cause: [ErrDraining]), and their answers held.
 //  4. The consumer is shut down: it saves its offsets, and throws away the answers of what is held, which is then let go.
-//  5. Pending writes are tried once more.
+//  5. Pending writes are tried again until ctx ends, and once more in any case. So give ctx a deadline: the store may be away.
 //
 // It returns an error if the consumer's Shutdown gives one, if ctx ended before the handlers did, or if writes had to be dropped (so that a
 // finished message may run again). A handler that ignores its cancelled context goes on; its claim is renewed until it returns, so keep
@@ -191,7 +191,7 @@ func (d *Dedup) Shutdown(ctx context.Context, c interface{ Shutdown() error }) e
 }
 
 // Close ends the wrapper of a consumer that has been shut down already, or was never started; [Dedup.Shutdown] does both in the better order. It waits for the
-// handlers that run, until ctx ends, and tries pending writes once more; then it lets go of what was held.
+// handlers that run and tries pending writes again, until ctx ends, and then lets go of what was held.
 func (d *Dedup) Close(ctx context.Context) error {
 	return d.shutdown(ctx, func() error { return nil })
 }

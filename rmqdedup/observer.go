@@ -60,6 +60,8 @@ const (
 	// EventInFlight: the key is claimed by another owner. Record, Left.
 	EventInFlight
 	// EventTakenOver: the key was claimed from an owner whose lease had passed. Record, Owner.
+	// A store that forgets a claim at its deadline (Redis, and the memory store) cannot tell it from a key that was free: there it
+	// is told for claims with a grace only, and the wrapper gives none.
 	EventTakenOver
 	// EventBodyDiffers: a record of the same key was made by a message with another body, which usually means that
 	// the key function picks too little. It is told beside the other event. Record.

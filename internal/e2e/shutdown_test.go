@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
@@ -94,6 +95,26 @@ func shutdownCostsNoAttempt(s *story) {
 	if s.must(err); again != 0 {
 		s.Errorf("%d messages were sent back", again)
 	}
+}
+
+// A message that waits at its last attempt when its consumer is shut down is not dead-lettered for that.
+func TestShutdownAtTheLastAttempt(t *testing.T) { play(t, setting{}, shutdownAtTheLastAttempt) }
+func TestOrderedShutdownAtTheLastAttempt(t *testing.T) {
+	play(t, setting{mode: rmqdedup.Ordered}, shutdownAtTheLastAttempt)
+}
+
+func shutdownAtTheLastAttempt(s *story) {
+	once := func(r *role) { r.MaxReconsumeTimes, r.InFlightWait = rmqdedup.NoReconsume, 200*time.Millisecond }
+	other := s.rival("busy", lease)
+	s.send("busy")
+	a := s.join("a", s.does(succeed), once)
+	s.await(rmqdedup.EventLastAttempt, "busy")
+	a.leave(s.ctx)
+	s.want(1, letGo, "busy")
+	s.join("b", s.does(succeed), once)
+	other.finishes()
+	s.await(acknowledged, "busy")
+	s.successes["busy"] = 0
 }
 
 // When a shutdown's time is over its handlers' contexts are cancelled. A handler that heeds that gives its message back without an attempt.

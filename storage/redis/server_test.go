@@ -24,15 +24,21 @@ type server struct {
 	cmd  *exec.Cmd
 }
 
-// startServer starts RMQDEDUP_REDIS_SERVER, or else redis-server, with those settings, and returns when it takes connections.
+// startServer starts a server with those settings, and returns when it takes connections.
 func startServer(t testing.TB, settings ...string) *server {
+	t.Helper()
+	port := freePort(t)
+	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir()}, settings...)
+	return start(t, port, "ready to accept connections", args...)
+}
+
+// start runs RMQDEDUP_REDIS_SERVER, or else redis-server, until the test ends, and returns when it has logged that it is ready.
+func start(t testing.TB, port, ready string, args ...string) *server {
 	t.Helper()
 	path := os.Getenv("RMQDEDUP_REDIS_SERVER")
 	if path == "" {
 		path = testenv.RequireProgram(t, "redis-server", "redis-server")
 	}
-	port := freePort(t)
-	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir()}, settings...)
 	s := &server{addr: "127.0.0.1:" + port, cmd: exec.Command(path, args...)}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -49,12 +55,12 @@ func startServer(t testing.TB, settings ...string) *server {
 	var log strings.Builder
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if strings.Contains(strings.ToLower(lines.Text()), "ready to accept connections") {
+		if strings.Contains(strings.ToLower(lines.Text()), ready) {
 			return s // what it logs from now on fits into the pipe
 		}
 		log.WriteString(lines.Text() + "\n")
 	}
-	t.Fatalf("redis-server %v did not start:\n%s", settings, log.String())
+	t.Fatalf("redis-server %v did not start:\n%s", args, log.String())
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 )
@@ -160,14 +161,17 @@ func (c *conn) finish(r *Request, action Action, res answer) {
 	})
 }
 
-// write sends a frame, or ends the connection.
+// write sends a frame, or ends the connection of a client that does not read. One that has gone is left to the reader, which first takes in what
+// the client still sent, such as the offsets of a consumer that was shut down.
 func (c *conn) write(f frame) {
 	data, err := f.encode()
 	if err == nil {
 		c.writing.Lock()
 		defer c.writing.Unlock()
 		_ = c.nc.SetWriteDeadline(time.Now().Add(writeTime))
-		_, err = c.nc.Write(data)
+		if _, err = c.nc.Write(data); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
 	}
 	if err != nil {
 		_ = c.nc.Close()

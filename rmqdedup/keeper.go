@@ -11,8 +11,8 @@ type claim struct {
 	req        *Request
 	validUntil time.Time // by our own monotonic clock, from before the last acquire or renew that succeeded was sent
 	renewAt    time.Time
-	renewing   bool // part of a renewal that is under way
-	settling   bool // its completion is under way: a renewal that finds it gone means nothing
+	renewal    uint64 // the renewal under way that it is part of; 0: none
+	settling   bool   // its completion is under way: a renewal that finds it gone means nothing
 	lost       bool
 	call       *call // whose handler works on it; nil before and after
 
@@ -30,6 +30,7 @@ type keeper struct {
 	ring    claim // sentinel
 	running bool
 	calls   int           // renewals under way
+	last    uint64        // the number of the last one
 	wake    time.Time     // when the goroutine looks next
 	kick    chan struct{} // makes it look now
 }
@@ -51,6 +52,7 @@ func (k *keeper) add(c *claim, sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c.lost, c.settling = false, false
+	c.renewal = 0 // what an answer still under way says is about the claim that this one was before
 	k.extend(c, sent)
 	if c.next != nil {
 		return // acquired again
@@ -163,7 +165,7 @@ func (k *keeper) scan() (wait time.Duration, more bool) {
 			continue
 		}
 		k.wake = earlier(k.wake, c.validUntil)
-		if c.renewing || k.d.cfg.NoRenewal {
+		if c.renewal != 0 || k.d.cfg.NoRenewal {
 			continue
 		}
 		if c.renewAt.After(soon) || len(due) == maxRenewKeys || k.calls == maxRenewCalls {
@@ -172,16 +174,17 @@ func (k *keeper) scan() (wait time.Duration, more bool) {
 			}
 			continue
 		}
-		c.renewing = true
+		c.renewal = k.last + 1
 		due = append(due, c)
 	}
 	if len(due) > 0 {
 		k.calls++
+		k.last++
 		reqs := make([]Request, len(due))
 		for i, c := range due {
 			reqs[i] = *c.req
 		}
-		go k.renew(due, reqs)
+		go k.renew(k.last, due, reqs)
 	}
 	wait = time.Until(k.wake)
 	cancels := k.collectLost(lost)
@@ -197,7 +200,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func (k *keeper) renew(due []*claim, reqs []Request) {
+func (k *keeper) renew(number uint64, due []*claim, reqs []Request) {
 	// The store has its own time limit; a lease's third is the latest at which the answer is of use.
 	ctx, cancel := context.WithTimeout(context.Background(), k.d.cfg.Lease/renewShare)
 	defer cancel()
@@ -210,7 +213,10 @@ func (k *keeper) renew(due []*claim, reqs []Request) {
 	var lost []*claim
 	var firstErr error
 	for i, c := range due {
-		c.renewing = false
+		if c.renewal != number {
+			continue // settled meanwhile, and claimed again
+		}
+		c.renewal = 0
 		if c.next == nil || c.lost {
 			continue // settled meanwhile, or given up
 		}

@@ -113,7 +113,6 @@ func (b *brokerModel) schedule(m *storedMessage, level int) {
 
 // A sendBack is a request to deliver a message again later, with what is known of why.
 type sendBack struct {
-	by      *groupMember
 	message *primitive.MessageExt
 	level   int
 	call    *listenerCall // whose answer asked for it; nil: the client's cleaner did
@@ -153,7 +152,11 @@ func (b *brokerModel) sendAsNormal(back sendBack) {
 		sent: b.log[ext.CommitLogOffset].sent, reconsumeTimes: ext.ReconsumeTimes + 1, properties: ext.GetProperties(),
 	}
 	setAbsent(m.properties, primitive.PropertyOriginMessageId, ext.MsgId)
-	m.properties[primitive.PropertyRetryTopic] = ext.Topic
+	if ext.Topic != retryTopic {
+		// The client does it in any case, so that the cleaner, when it sends back in this way a retry that it only takes for started, makes it
+		// one of the retry topic itself, for which there is no listener. That is left out.
+		m.properties[primitive.PropertyRetryTopic] = ext.Topic
+	}
 	if m.reconsumeTimes > b.maxReconsume() || b.anyLock() {
 		b.deadLetter(m, back)
 		return

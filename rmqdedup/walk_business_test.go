@@ -31,6 +31,12 @@ func (r *handlerRun) of(x *work) bool {
 	return slices.Contains(r.works, x)
 }
 
+// tied says whether the run was cancelled at the moment at which it failed: whether it refused or was cut is then the wrapper's to say.
+func (r *handlerRun) tied() bool {
+	cause := context.Cause(r.ctx)
+	return r.over && r.cancelled == nil && (errors.Is(cause, rmqdedup.ErrClaimLost) || errors.Is(cause, rmqdedup.ErrDraining))
+}
+
 // A mood is how one call of the business goes.
 type mood struct {
 	takes   time.Duration
@@ -42,7 +48,7 @@ type mood struct {
 	level   *int // the delay level that it sets
 }
 
-// mood decides how a run goes. It succeeds if none of its works is to be refused this time.
+// mood decides how a run goes. It succeeds if none of its works is to be refused this time. The world's mutex is held.
 func (w *world) mood(works []*work) mood {
 	r := w.plan.roll("mood", works[0].name, works[0].runs)
 	m := mood{takes: r.span(0, 50*time.Millisecond), heeds: r.chance(0.6), manner: r.IntN(6), succeed: true}
@@ -58,8 +64,11 @@ func (w *world) mood(works []*work) mood {
 		m.takes = r.span(0, lease)
 	case 4, 5, 6, 7, 8, 9:
 		m.takes = r.span(lease, 4*lease)
-	case 10:
+	case 10, 11:
 		m.takes = r.span(0, w.plan.config.ConsumeTimeout*5/2)
+	}
+	if w.healed {
+		m.takes = min(m.takes, lease) // beyond the consume timeout each run makes a second copy of its message
 	}
 	m.cleanUp = pick(r, 0, 0, r.span(0, 2*time.Second))
 	m.shrugs = r.chance(0.1)

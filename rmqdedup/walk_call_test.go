@@ -122,6 +122,9 @@ func (c *listenerCall) refused(msg *primitive.MessageExt) bool {
 	return r != nil && r.over && !r.succeeded && r.cancelled == nil
 }
 
+// tied says whether a run of the call was cancelled at the moment at which it ended.
+func (c *listenerCall) tied() bool { return slices.ContainsFunc(c.runs, (*handlerRun).tied) }
+
 // lastRun is the last run of the message's key in this call.
 func (c *listenerCall) lastRun(msg *primitive.MessageExt) (last *handlerRun) {
 	work := c.m.w.truth(msg).work

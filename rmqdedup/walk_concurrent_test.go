@@ -86,7 +86,7 @@ func (q *clientQueue) process(call *listenerCall, msgs []*primitive.MessageExt, 
 	} else {
 		settled = nil
 		for _, msg := range msgs {
-			if q.m.sendBack(sendBack{q.m, msg, call.level, call}) {
+			if q.m.sendBack(sendBack{msg, call.level, call}) {
 				settled = append(settled, msg)
 			} else {
 				msg.ReconsumeTimes++
@@ -117,8 +117,8 @@ func (m *groupMember) clean() {
 				break
 			}
 			m.w.note("%s: the cleaner sends %v back", m.name, m.w.truth(msg))
-			m.w.saw("sent back by the cleaner")
-			if m.sendBack(sendBack{m, msg, 3 + int(msg.ReconsumeTimes), nil}) {
+			m.w.judgeCleaned(m, msg)
+			if m.sendBack(sendBack{msg, 3 + int(msg.ReconsumeTimes), nil}) {
 				q.settle([]*primitive.MessageExt{msg})
 			}
 		}

@@ -93,6 +93,9 @@ func (w *world) reasons(call *listenerCall) (t tally) {
 // not below the broker's own.
 func (w *world) judgeLevel(call *listenerCall, why tally) {
 	about := w.truth(call.msgs[0]).work.name
+	if call.tied() {
+		return
+	}
 	if call.whole() && why.refused == len(call.msgs) {
 		if want := call.runs[len(call.runs)-1].level; call.level != want {
 			w.violate(about, "%v was refused whole, with delay level %d, and is answered with %d", call, want, call.level)
@@ -154,8 +157,8 @@ func (w *world) judgeDrainedAnswer(call *listenerCall, r rmqdedup.Result) {
 func (w *world) judgeDeadLetter(s *sentMessage, back sendBack) {
 	call := back.call
 	if call == nil {
-		w.judgeCleaned(s, back)
-		return
+		w.saw("dead-lettered: by the cleaner")
+		return // judged when it sent it back
 	}
 	msg := back.message
 	why := w.reasons(call)
@@ -173,20 +176,22 @@ func (w *world) judgeDeadLetter(s *sentMessage, back sendBack) {
 	}
 }
 
-// judgeCleaned: what the client's cleaner dead-letters was being run at the consume timeout, or a batch-mate was. What it takes for such, the
-// start time being that of an earlier delivery, is its own affair.
-func (w *world) judgeCleaned(s *sentMessage, back sendBack) {
-	call := back.by.calls[back.message]
+// judgeCleaned: what the client's cleaner sends back, at the last attempt to the dead-letter queue, was being run at the consume timeout, or a
+// batch-mate was; it was not just kept waiting. That the cleaner takes a message for such whose start time is that of an earlier
+// delivery is its own affair.
+func (w *world) judgeCleaned(m *groupMember, msg *primitive.MessageExt) {
+	call := m.calls[msg]
 	if call == nil {
-		w.saw("dead-lettered: by the cleaner, not running")
+		w.saw("cleaned: not running")
 		return
 	}
 	if !slices.ContainsFunc(call.runs, func(r *handlerRun) bool {
 		return !r.over || !r.endedAt.Before(call.began.Add(w.plan.lastWait()))
 	}) {
-		w.violate(s.work.name, "%v is dead-lettered by the client's cleaner while the wrapper only waits in %v", s, call)
+		s := w.truth(msg)
+		w.violate(s.work.name, "%v is sent back by the client's cleaner while the wrapper only waits in %v", s, call)
 	}
-	w.saw("dead-lettered: running at the consume timeout")
+	w.saw("cleaned: running at the consume timeout")
 }
 
 // judgeEvent: what is told is true.
@@ -203,7 +208,7 @@ func (w *world) judgeEvent(m *groupMember, call *listenerCall, e rmqdedup.Event)
 		if mate := w.reasons(call).refused > 0 && call.mode == rmqdedup.Ordered; !mate && waited < w.plan.lastWait() {
 			w.violate(about, "%v gives its last attempt up after %v; it is to wait for %v", call, waited, w.plan.lastWait())
 		}
-		if call.refused(e.Message) || !call.last(e.Message) {
+		if call.refused(e.Message) && !call.tied() || !call.last(e.Message) {
 			w.violate(about, "%s tells that %s is unsettled at its last attempt in %v, which it is not", m.name, about, call)
 		}
 	case rmqdedup.EventUnprotected:

@@ -59,7 +59,7 @@ func (w *world) judgeClaim(r *handlerRun, x *work, c rmqdedup.Claim) {
 	if c.Takeover != view.takenOver || c.Attempt != int(r.msgs[slices.Index(r.works, x)].ReconsumeTimes) {
 		w.violate(x.name, "the handler is told of the claim %+v, but whether it was taken over is %v", c, view.takenOver)
 	}
-	if row := w.ledger.row(c.Key.Digest()); row.everDone && !w.ledger.given[c.Owner].Before(row.doneAt) && time.Now().Before(row.doneUntil) {
+	if row := w.ledger.row(c.Key.Digest()); row.everDone && w.ledger.given[c.Owner] > row.doneBy && time.Now().Before(row.doneUntil) {
 		w.violate(x.name, "%s is run again, though the store took its DONE at %v, for %v", x.name, w.clock(row.doneAt), w.plan.config.Retention)
 	}
 }

@@ -160,7 +160,7 @@ func (q *clientQueue) countAttempt(call *listenerCall, msgs []*primitive.Message
 		limit = n
 	}
 	for _, m := range slices.Clone(msgs) {
-		if m.ReconsumeTimes > limit && q.m.sendBack(sendBack{q.m, m, -1, call}) {
+		if m.ReconsumeTimes > limit && q.m.sendBack(sendBack{m, -1, call}) {
 			continue
 		}
 		m.ReconsumeTimes++

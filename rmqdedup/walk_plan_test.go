@@ -31,7 +31,8 @@ type walkPlan struct {
 	badStore, badBroker, badMembers, badHandlers bool
 	spells                                       []spellKind
 	incidents                                    []memberIncident
-	copies                                       []int // messages a work
+	copies                                       []int   // messages a work
+	produced                                     float64 // in this part of the storm all messages are sent
 }
 
 // roll returns dice for one decision. They are thrown by the seed and by what the decision is about alone, so that it
@@ -79,6 +80,7 @@ func newPlan(seed uint64) *walkPlan {
 	p.spells = some(r, storeAway, storeAway, storeFlaky, storeFlaky, storeSlow, storeFull, keyAway)
 	p.incidents = some(r, crashes, crashes, leaves, leaves, joins, flaps, replays, replays, consumesDirectly)
 	p.copies = some(r, 1, 1, 1, 2, 2, 3)
+	p.produced = pick(r, 0.05, 0.3, 0.8)
 	p.planConfig(r)
 	return p
 }

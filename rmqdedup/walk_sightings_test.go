@@ -45,13 +45,13 @@ func (s *sightings) check(t *testing.T) {
 	defer s.mu.Unlock()
 	for _, what := range []string{
 		"acknowledged", "answer held until the consumer was shut down", "answer thrown away", "answered while draining",
-		"consumed directly", "dead-lettered: a batch-mate", "dead-lettered: refused", "dead-lettered: running at the consume timeout",
+		"cleaned: running at the consume timeout", "consumed directly", "dead-lettered: a batch-mate", "dead-lettered: by the cleaner", "dead-lettered: refused",
 		"dead-lettered: unsettled", "event: batch-mate dead-lettered", "event: claim lost", "event: held", "event: in flight",
 		"event: last attempt", "event: last attempt unsettled", "event: panic", "event: repeated", "event: suppressed", "event: taken over",
 		"event: unprotected", "event: write dropped", "event: write landed", "event: write pending", "member crashed",
 		"member left in the storm", "member not seen", "overlap after a claim was lost", "queue replayed", "released", "abandoned",
 		"request arrived late", "run cancelled: claim lost", "run cancelled: draining", "run unprotected in an outage", "run without a key",
-		"send-back failed both ways", "send-back failed, sent as normal", "sent back by the cleaner", "taken over",
+		"send-back failed both ways", "send-back failed, sent as normal", "taken over",
 	} {
 		if s.counts[what] == 0 {
 			t.Errorf("no walk met this: %s", what)

@@ -69,7 +69,7 @@ func (w *world) weatherTheStorm() {
 		incidents = append(incidents, incident{r.span(0, time.Duration(before*float64(w.plan.storm))), do})
 	}
 	for _, s := range w.sent {
-		at(0.8, func() { w.produce(s) })
+		at(w.plan.produced, func() { w.produce(s) })
 	}
 	if w.plan.badMembers {
 		for i := range 1 + r.IntN(8) {

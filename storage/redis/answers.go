@@ -16,8 +16,9 @@ type answers struct {
 	reqs []rmqdedup.Request
 	all  []rmqdedup.Answer
 
-	lost int   // requests that nothing is known of
-	why  error // the first one's reason
+	lost   int   // requests that nothing is known of
+	why    error // the first one's reason
+	gaveUp bool  // the caller's context ended before the answers were there
 }
 
 func (a *answers) fail(i int, err error) {
@@ -48,14 +49,14 @@ func (a *answers) ask(open []int) {
 			if err == nil {
 				continue
 			}
-			lost := !answered(err)
-			err = a.explain(err)
-			if lost {
+			why := a.explain(err)
+			if !answered(err) {
 				if a.lost++; a.lost == 1 {
-					a.why = err
+					a.why = why
 				}
+				a.gaveUp = a.gaveUp || a.ended(err) != nil
 			}
-			a.fail(i, err)
+			a.fail(i, why)
 		}
 	}
 }

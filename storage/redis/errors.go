@@ -24,16 +24,19 @@ func answered(err error) bool {
 
 // explain returns err with what it means and what to do. The text of the server is kept, and so is what errors.Is finds.
 func (c *call) explain(err error) error {
-	switch {
-	case answered(err):
+	if answered(err) {
 		return explainReply(err)
-	case c.closed.Load():
+	}
+	if c.closed.Load() {
 		return rmqdedup.ErrClosed
-	case errors.Is(err, goredis.ErrClosed):
+	}
+	if errors.Is(err, goredis.ErrClosed) {
 		return fmt.Errorf("%w: its Redis client has been closed (%w)", rmqdedup.ErrClosed, err)
-	case c.parent.Err() != nil:
-		return fmt.Errorf("%w while Redis was waited for", c.parent.Err())
-	case c.ctx.Err() != nil, errors.Is(err, errUnanswered), timedOut(err) && time.Until(c.limit) < 10*time.Millisecond:
+	}
+	if ended := c.ended(err); ended != nil {
+		return fmt.Errorf("%w while Redis was waited for", ended)
+	}
+	if errors.Is(err, errUnanswered) || c.ctx.Err() != nil || passed(c.limit, err) {
 		return fmt.Errorf("no answer from Redis within the time limit of %v: %w", c.timeout, context.DeadlineExceeded)
 	}
 	if strings.Contains(err.Error(), "\n") {
@@ -42,15 +45,28 @@ func (c *call) explain(err error) error {
 	return err
 }
 
+// ended returns the error of the caller's context if it is why the client came back with err, and nil otherwise.
+func (c *call) ended(err error) error {
+	if ended := c.parent.Err(); ended != nil {
+		return ended
+	}
+	if deadline, ok := c.parent.Deadline(); ok && passed(deadline, err) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// passed says whether err comes from that deadline. A connection notices it a little before its context does.
+func passed(deadline time.Time, err error) bool {
+	timedOut := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+	return timedOut && time.Until(deadline) < 10*time.Millisecond
+}
+
 // A oneLineError is one that go-redis has joined from several, in one line.
 type oneLineError struct{ error }
 
 func (e oneLineError) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
 func (e oneLineError) Unwrap() error { return e.error }
-
-func timedOut(err error) bool {
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
-}
 
 func explainReply(err error) error {
 	// Redis 6.2 puts the line of a script before what a command in it was refused for, and a minus between.

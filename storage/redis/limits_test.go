@@ -134,7 +134,7 @@ func TestAbandonedCall(t *testing.T) {
 	trips, returned := 0, make(chan struct{})
 	c.AddHook(&hook{
 		pipeline: func(cmds []goredis.Cmder) []goredis.Cmder {
-			if trips++; trips == 2 { // the first found claims of others, and now a script is to judge them
+			if trips++; trips == 2 { // the first found that the server does not know the script
 				cancel()
 				// A signal from the caller would put what it reads before what follows here, and hide a race.
 				<-time.After(100 * time.Millisecond)
@@ -147,8 +147,9 @@ func TestAbandonedCall(t *testing.T) {
 			}
 		},
 	})
-	if _, err := s.Acquire(ctx, strangers(reqs...)); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v; want one that wraps Canceled", err)
+	srv.do(t, "script", "flush")
+	if _, err := s.Renew(ctx, reqs); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v; want one that wraps Canceled", err)
 	}
 	clear(reqs)
 	<-returned

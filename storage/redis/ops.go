@@ -117,7 +117,7 @@ func (s *Store) do(ctx context.Context, op *operation, reqs []rmqdedup.Request) 
 		open = append(open, i)
 	}
 	a.ask(open)
-	if a.lost > 0 && (a.lost == len(open) || ctx.Err() != nil) {
+	if a.lost > 0 && (a.lost == len(open) || a.gaveUp) {
 		return nil, fmt.Errorf("storage/redis: %s: %w", op.name, a.why)
 	}
 	return a.all, nil

@@ -1,6 +1,7 @@
 package rmqdedup
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -22,6 +23,8 @@ type Budget struct {
 	// Outage is the longest outage of the store that costs no message its place under the policy Closed: what the delays and the
 	// time for which each attempt is held add up to.
 	Outage time.Duration
+	// Lease is what the Config says, or its default: what has to fit into Outlast.
+	Lease time.Duration
 
 	sum string // the figures behind Retries and LastWait, for messages
 }
@@ -29,8 +32,24 @@ type Budget struct {
 // Budget returns the time that the retries leave before the dead-letter queue.
 func (d *Dedup) Budget() Budget { return d.budget }
 
+// Budget returns the time that the retries of a consumer so configured leave before the dead-letter queue, for those who have no [Dedup] of it,
+// such as a janitor in a process of its own. It refuses figures that no budget can be made of, and leaves all else to [New]; no key function is needed.
+func (c Config) Budget() (Budget, error) {
+	c = c.withDefaults()
+	var problems []error
+	c.validateFigures(func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) })
+	if len(problems) > 0 {
+		return Budget{}, fmt.Errorf("rmqdedup: no budget can be made of these figures:\n%w", errors.Join(problems...))
+	}
+	return c.budget(), nil
+}
+
+// Sum returns in words what Retries and LastWait are the sum of, such as "16 retries at delay levels from 3 on: 4h45m40s; the last
+// attempt's wait: 14m0s".
+func (b Budget) Sum() string { return b.sum }
+
 func (c *Config) budget() Budget {
-	b := Budget{LastWait: c.lastWait()}
+	b := Budget{LastWait: c.lastWait(), Lease: c.Lease}
 	n := c.retries(c.Mode)
 	switch {
 	case c.Mode == Ordered && n == math.MaxInt32:

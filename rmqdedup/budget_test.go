@@ -109,6 +109,11 @@ func TestBudget(t *testing.T) {
 			if public != tt.want {
 				t.Errorf("got  %+v\nwant %+v", public, tt.want)
 			}
+			without := tt.cfg
+			without.Key = nil // a janitor knows of none
+			if b, err := without.Budget(); err != nil || b != got {
+				t.Errorf("of the Config alone: %+v, %v; want %+v", b, err, got)
+			}
 		})
 	}
 }
@@ -127,6 +132,45 @@ func TestBudgetOfManyRetries(t *testing.T) {
 			if b := d.Budget(); b.Retries <= 0 || b.Outlast < b.Retries || b.Outage < b.Retries && mode == rmqdedup.Concurrent {
 				t.Errorf("%v, %d retries: %+v", mode, n, b)
 			}
+		}
+	}
+}
+
+func TestBudgetOfAConfigAlone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		cfg   rmqdedup.Config
+		lease time.Duration
+		sum   string
+	}{
+		"defaults":    {lease: time.Minute, sum: "16 retries at delay levels from 3 on: 4h45m40s; the last attempt's wait: 14m0s"},
+		"not renewed": {cfg: rmqdedup.Config{NoRenewal: true}, lease: 10 * time.Minute, sum: "16 retries"},
+		"longer than the retries outlast": {cfg: rmqdedup.Config{MaxReconsumeTimes: 3, Lease: time.Hour}, lease: time.Hour,
+			sum: "3 retries at delay levels from 3 on: 1m40s; the last attempt's wait: 14m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := tt.cfg.Budget()
+			if err != nil || b.Lease != tt.lease || !strings.Contains(b.Sum(), tt.sum) {
+				t.Errorf("lease %v, sum %q, error %v; want %v and %q", b.Lease, b.Sum(), err, tt.lease, tt.sum)
+			}
+		})
+	}
+}
+
+func TestBudgetRefusesFigures(t *testing.T) {
+	_, err := rmqdedup.Config{
+		Lease: -1, ConsumeTimeout: -2, MaxReconsumeTimes: -7, DelayLevels: []time.Duration{time.Second, 0}, Mode: rmqdedup.Broadcasting, ManualCommit: true,
+	}.Budget()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"Lease is -1ns", "ConsumeTimeout is -2ns", "MaxReconsumeTimes is -7", "level 2 is 0s", "Mode is Broadcasting"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q:\n%v", want, err)
+		}
+	}
+	for _, other := range []string{"Key", "ManualCommit", "group"} {
+		if strings.Contains(err.Error(), other) {
+			t.Errorf("the error tells of %q, which is New's business:\n%v", other, err)
 		}
 	}
 }

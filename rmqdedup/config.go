@@ -188,12 +188,6 @@ func (c *Config) validate(group string, resolution time.Duration) (warnings []st
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
-	sound := true // the figures that the budget is made of
-	unsound := func(format string, args ...any) {
-		sound = false
-		bad(format, args...)
-	}
-
 	if !groupPattern.MatchString(group) {
 		bad("the group is %q; RocketMQ wants 1 to 255 letters, digits, '_', '-', '|' or '%%'", group)
 	}
@@ -203,17 +197,11 @@ func (c *Config) validate(group string, resolution time.Duration) (warnings []st
 	if c.Key == nil {
 		bad("Key is nil; choose a key function: MessageID, Keys, Property(name), JSONField(path), or your own")
 	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"Lease", c.Lease}, {"Retention", c.Retention}, {"ConsumeTimeout", c.ConsumeTimeout}, {"StorageTime", c.StorageTime},
-		{"SuspendPause", c.SuspendPause}, {"InFlightWait", c.InFlightWait},
-	} {
-		if d.value <= 0 {
-			unsound("%s is %v; it must be above zero (leave it out for its default)", d.name, d.value)
-		}
-	}
+	sound := true
+	c.validateFigures(func(format string, args ...any) {
+		sound = false
+		bad(format, args...)
+	})
 	for _, d := range []struct {
 		name  string
 		value time.Duration
@@ -224,17 +212,6 @@ func (c *Config) validate(group string, resolution time.Duration) (warnings []st
 	}
 	if c.MaxPendingWrites < 0 {
 		bad("MaxPendingWrites is %d; it must be above zero (leave it out for its default)", c.MaxPendingWrites)
-	}
-	if c.MaxReconsumeTimes < NoReconsume {
-		unsound("MaxReconsumeTimes is %d; give how often a message may be delivered again, −1 for the client's default, or NoReconsume", c.MaxReconsumeTimes)
-	}
-	if len(c.DelayLevels) == 0 {
-		unsound("DelayLevels is empty; give the broker's messageDelayLevel, or nil for its default")
-	}
-	for i, d := range c.DelayLevels {
-		if d <= 0 {
-			unsound("DelayLevels: level %d is %v; it must be above zero", i+1, d)
-		}
 	}
 	if c.ManualCommit {
 		bad("ManualCommit: with AutoCommit off the client never puts a suspended message back and never commits a success; leave it on")
@@ -248,13 +225,6 @@ func (c *Config) validate(group string, resolution time.Duration) (warnings []st
 	if c.Outage > Open {
 		bad("Outage is %d; choose Closed or Open", c.Outage)
 	}
-	switch c.Mode {
-	case Concurrent, Ordered:
-	case Broadcasting:
-		unsound("Mode is Broadcasting: every instance is to run every message, which one shared state table would prevent, and the client drops what fails; leave such a consumer unwrapped, or make it a clustering one")
-	default:
-		unsound("Mode is %v; choose Concurrent or Ordered", c.Mode)
-	}
 	if sound {
 		c.validateBudget(bad, warn)
 	}
@@ -262,6 +232,39 @@ func (c *Config) validate(group string, resolution time.Duration) (warnings []st
 		return nil, fmt.Errorf("rmqdedup: consumer group %q cannot work as configured:\n%w", group, errors.Join(problems...))
 	}
 	return warnings, nil
+}
+
+// validateFigures tells every problem of the settings that a [Budget] is made of.
+func (c *Config) validateFigures(bad func(format string, args ...any)) {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"Lease", c.Lease}, {"Retention", c.Retention}, {"ConsumeTimeout", c.ConsumeTimeout}, {"StorageTime", c.StorageTime},
+		{"SuspendPause", c.SuspendPause}, {"InFlightWait", c.InFlightWait},
+	} {
+		if d.value <= 0 {
+			bad("%s is %v; it must be above zero (leave it out for its default)", d.name, d.value)
+		}
+	}
+	if c.MaxReconsumeTimes < NoReconsume {
+		bad("MaxReconsumeTimes is %d; give how often a message may be delivered again, −1 for the client's default, or NoReconsume", c.MaxReconsumeTimes)
+	}
+	if len(c.DelayLevels) == 0 {
+		bad("DelayLevels is empty; give the broker's messageDelayLevel, or nil for its default")
+	}
+	for i, d := range c.DelayLevels {
+		if d <= 0 {
+			bad("DelayLevels: level %d is %v; it must be above zero", i+1, d)
+		}
+	}
+	switch c.Mode {
+	case Concurrent, Ordered:
+	case Broadcasting:
+		bad("Mode is Broadcasting: every instance is to run every message, which one shared state table would prevent, and the client drops what fails; leave such a consumer unwrapped, or make it a clustering one")
+	default:
+		bad("Mode is %v; choose Concurrent or Ordered", c.Mode)
+	}
 }
 
 // validateBudget compares lease and retention with the time that the retries take.

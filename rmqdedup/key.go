@@ -114,11 +114,16 @@ func (k Key) IsZero() bool { return k.digest == [sha256.Size]byte{} }
 const maxReadable = 1024
 
 // Readable returns k as a store should keep it beside the digest: with its parts and value if these take no more than
-// 1 KiB together, and without the value otherwise (the record's message ID then leads to it).
+// 1 KiB together, and without the value otherwise (the record's message ID then leads to it). Parts that are longer than that by
+// themselves are left out as well, the tag first, then the topic; of a group that is, its beginning is kept.
 func (k Key) Readable() Key {
-	if len(k.Group)+len(k.Topic)+len(k.Tag)+len(k.Value) > maxReadable {
-		k.Value = ""
+	for _, part := range [...]*string{&k.Value, &k.Tag, &k.Topic} {
+		if len(k.Group)+len(k.Topic)+len(k.Tag)+len(k.Value) <= maxReadable {
+			break
+		}
+		*part = ""
 	}
+	k.Group = k.Group[:min(len(k.Group), maxReadable)]
 	return k
 }
 

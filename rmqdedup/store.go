@@ -165,6 +165,10 @@ var (
 	// needed is ever evicted.
 	ErrFull = errors.New("rmqdedup: the store is full")
 
+	// ErrLocked is the error of a request whose record a transaction of somebody else holds locked, in a store that knows such: it
+	// was not acted upon, and may be tried again. An Acquire is answered [InFlight] instead.
+	ErrLocked = errors.New("rmqdedup: the record is locked")
+
 	// ErrBadRequest is the error of a request that no store can serve, such as a lease of zero.
 	ErrBadRequest = errors.New("rmqdedup: bad request")
 )

@@ -25,11 +25,6 @@ func TestAdmin(t *testing.T) {
 	must(t, err)
 	equal(t, "topics", fmt.Sprint(list.TopicList), "[orders]")
 
-	newWorker(t, b, "g", "orders", nil)
-	groups, err := a.GetAllSubscriptionGroup(ctx(t), b.Addr(), patience)
-	must(t, err)
-	equal(t, "groups", len(groups.SubscriptionGroupTable), 1)
-
 	topic(t, b, "other", 1)
 	must(t, a.DeleteTopic(ctx(t), admin.WithTopicDelete("other"), admin.WithBrokerAddrDelete(b.Addr()), admin.WithNameSrvAddr([]string{b.Addr()})))
 	if slices.Contains(b.Topics(), "other") {

@@ -31,13 +31,13 @@ type Broker struct {
 	topics    map[string][]*queue
 	log       map[int64]*Message // all records by commit log offset
 	logEnd    int64
-	schedule  schedule
+	schedule  []delayed     // in the order of their times
 	levelEnds map[int]int64 // the next queue offset in each delay level's own queue
 	timer     *time.Timer   // for the schedule
 
 	members map[string]map[string]*member // by group and client ID
 	known   map[identity]bool             // who was a member at any time
-	views   map[string]view               // by group, see rebalance.go
+	views   map[string]*view              // by group, see rebalance.go
 	offsets map[position]int64
 	saved   map[position]int64 // the offsets that the last start found
 	deaf    map[string]int     // groups whose commits are lost at present
@@ -60,7 +60,7 @@ func Start(cfg Config) (*Broker, error) {
 	b := &Broker{
 		cfg: cfg.withDefaults(), name: "rmqtest-" + rand.Text()[:8], change: make(chan struct{}),
 		topics: make(map[string][]*queue), log: make(map[int64]*Message), levelEnds: make(map[int]int64),
-		members: make(map[string]map[string]*member), known: make(map[identity]bool), views: make(map[string]view),
+		members: make(map[string]map[string]*member), known: make(map[identity]bool), views: make(map[string]*view),
 		offsets: make(map[position]int64), saved: make(map[position]int64), deaf: make(map[string]int),
 		locks: make(map[position]queueLock), held: make(map[*pulling]chan struct{}),
 		counts: make(map[Code]int), deliveries: make(map[string][]Delivery),
@@ -92,14 +92,18 @@ func (b *Broker) InstanceName() string {
 // A topic must exist before a consumer of it starts; a producer's first send makes one with 4 queues. A consumer learns
 // of further queues within 50 s.
 func (b *Broker) CreateTopic(name string, queues int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.makeTopic(name, queues)
+}
+
+func (b *Broker) makeTopic(name string, queues int) error {
 	if err := checkTopic(name); err != nil {
 		return fmt.Errorf("rmqtest: %w", err)
 	}
 	if queues < 1 || queues > maxQueues {
 		return fmt.Errorf("rmqtest: topic %s: %d queues, must be between 1 and %d", name, queues, maxQueues)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if has := len(b.topics[name]); has > queues {
 		return fmt.Errorf("rmqtest: topic %s has %d queues, and cannot go back to %d", name, has, queues)
 	}

@@ -47,12 +47,12 @@ func TestNoErrorsInNormalUse(t *testing.T) {
 func TestConfigProblemsAllReported(t *testing.T) {
 	t.Parallel()
 	_, err := rmqtest.Start(rmqtest.Config{
-		DelayLevels: []time.Duration{time.Second, -1}, QueuesPerTopic: 1025, LockLife: -1, LongPoll: -1, KeepRequests: -1,
+		DelayLevels: []time.Duration{time.Second, -1}, QueuesPerTopic: 1025, LockLife: -1, LongPoll: -1,
 	})
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, name := range []string{"DelayLevels: level 2", "QueuesPerTopic", "LockLife", "LongPoll", "KeepRequests"} {
+	for _, name := range []string{"DelayLevels: level 2", "QueuesPerTopic", "LockLife", "LongPoll"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%q does not name %s", err, name)
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 )
 
 // ping is the code of a question about a client that does not exist, which a client answers without doing anything.
@@ -86,7 +85,7 @@ func (b *Broker) ConsumeDirectly(ctx context.Context, group, member string, m Me
 		return DirectResult{}, fmt.Errorf("rmqtest: consume directly at %s: %w", target.id, err)
 	}
 	if f.Code != int(OK) {
-		return DirectResult{}, fmt.Errorf("rmqtest: consume directly at %s: the client answered %s: %s", target.id, strconv.Itoa(f.Code), f.Remark)
+		return DirectResult{}, fmt.Errorf("rmqtest: consume directly at %s: the client answered %d: %s", target.id, f.Code, f.Remark)
 	}
 	var res DirectResult
 	if err := json.Unmarshal(f.body, &res); err != nil {

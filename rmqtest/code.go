@@ -11,9 +11,7 @@ const (
 	QueryOffset    Code = 14  // where a group stands in a queue
 	CommitOffset   Code = 15  // a group's progress in a queue; also carried by Pull
 	CreateTopic    Code = 17  // from the admin
-	OffsetByTime   Code = 29  // a queue's first offset stored at or after a time
 	MaxOffset      Code = 30  // a queue's next offset
-	MinOffset      Code = 31  // a queue's first offset
 	HeartBeat      Code = 34  // a client's groups and subscriptions
 	SendBack       Code = 36  // a message that its handler failed
 	ListMembers    Code = 38  // the clients of a group, asked at each balance
@@ -21,25 +19,43 @@ const (
 	Lock           Code = 41  // an ordered consumer's queues
 	Unlock         Code = 42  // the same, at its shutdown
 	Route          Code = 105 // a topic's queues and their broker
-	ListGroups     Code = 201 // from the admin
 	ListTopics     Code = 206 // from the admin
-	DeleteTopic    Code = 215 // from the admin, to the broker
-	DropRoute      Code = 216 // from the admin, to the name server
+	DeleteTopic    Code = 215 // from the admin
 	Consume        Code = 309 // from broker to client: hand this message to your handler
 	SendBatch      Code = 320 // several messages in one body
 )
 
-var codeNames = map[Code]string{
-	Send: "Send", Pull: "Pull", QueryOffset: "QueryOffset", CommitOffset: "CommitOffset", CreateTopic: "CreateTopic",
-	OffsetByTime: "OffsetByTime", MaxOffset: "MaxOffset", MinOffset: "MinOffset", HeartBeat: "HeartBeat",
-	SendBack: "SendBack", ListMembers: "ListMembers", MembersChanged: "MembersChanged", Lock: "Lock", Unlock: "Unlock",
-	Route: "Route", ListGroups: "ListGroups", ListTopics: "ListTopics", DeleteTopic: "DeleteTopic",
-	DropRoute: "DropRoute", Consume: "Consume", SendBatch: "SendBatch",
+// A kind is what the broker knows of a code.
+type kind struct {
+	name    string
+	work    func(*Broker, *conn, *Request) answer // runs with b.mu held; nil for what only the broker asks
+	texts   string                                // header fields that must not be empty
+	numbers string                                // header fields that must be numbers
+}
+
+var kinds = map[Code]kind{
+	Send:           {"Send", (*Broker).send, "topic", "queueId flag sysFlag reconsumeTimes bornTimestamp maxReconsumeTimes"},
+	SendBatch:      {"SendBatch", (*Broker).sendBatch, "topic", "queueId bornTimestamp"},
+	SendBack:       {"SendBack", (*Broker).sendBack, "group", "offset delayLevel maxReconsumeTimes"},
+	Pull:           {"Pull", (*Broker).pull, "consumerGroup topic", "queueId queueOffset maxMsgNums sysFlag commitOffset suspendTimeoutMillis"},
+	QueryOffset:    {"QueryOffset", (*Broker).queryOffset, "consumerGroup topic", "queueId"},
+	CommitOffset:   {"CommitOffset", (*Broker).commitOffset, "consumerGroup topic", "queueId commitOffset"},
+	MaxOffset:      {"MaxOffset", (*Broker).maxOffset, "topic", "queueId"},
+	HeartBeat:      {"HeartBeat", (*Broker).heartBeat, "", ""},
+	ListMembers:    {"ListMembers", (*Broker).listMembers, "", ""},
+	Lock:           {"Lock", (*Broker).lock, "", ""},
+	Unlock:         {"Unlock", (*Broker).lock, "", ""},
+	Route:          {"Route", (*Broker).route, "", ""},
+	CreateTopic:    {"CreateTopic", (*Broker).createTopic, "topic", "readQueueNums"},
+	DeleteTopic:    {"DeleteTopic", (*Broker).deleteTopic, "", ""},
+	ListTopics:     {"ListTopics", (*Broker).listTopics, "", ""},
+	MembersChanged: {name: "MembersChanged"},
+	Consume:        {name: "Consume"},
 }
 
 func (c Code) String() string {
-	if name, ok := codeNames[c]; ok {
-		return name
+	if k, ok := kinds[c]; ok {
+		return k.name
 	}
 	return fmt.Sprintf("Code(%d)", int(c))
 }

@@ -25,13 +25,6 @@ type Config struct {
 	// LongPoll bounds how long a pull waits for a message. Default: as long as the client asks, 20 s. A consumer
 	// reports its progress with its next pull or on a timer of 5 s, so 100 ms makes WaitForConsumed prompt.
 	LongPoll time.Duration
-
-	// HonourConsumeFrom starts a new group where its ConsumeFromWhere says. Default: at offset 0, as the real broker
-	// has it for as long as a queue's first message is still in its memory.
-	HonourConsumeFrom bool
-
-	// KeepRequests is how many of the latest requests stay to be seen. Default: 10,000.
-	KeepRequests int
 }
 
 // DelayLevels returns the real broker's eighteen delay levels (1s 5s 10s 30s 1m … 10m 20m 30m 1h 2h) with second
@@ -54,9 +47,6 @@ func (c Config) withDefaults() Config {
 	if c.LockLife == 0 {
 		c.LockLife = time.Minute
 	}
-	if c.KeepRequests == 0 {
-		c.KeepRequests = 10_000
-	}
 	return c
 }
 
@@ -76,9 +66,6 @@ func (c Config) validate() error {
 	}
 	if c.LongPoll < 0 {
 		errs = append(errs, fmt.Errorf("LongPoll is %v, must not be negative", c.LongPoll))
-	}
-	if c.KeepRequests < 0 {
-		errs = append(errs, fmt.Errorf("KeepRequests is %d, must not be negative", c.KeepRequests))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("rmqtest: config: %w", err)

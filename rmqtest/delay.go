@@ -1,7 +1,7 @@
 package rmqtest
 
 import (
-	"container/heap"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -9,29 +9,8 @@ import (
 // A delayed message waits for its time outside its queue.
 type delayed struct {
 	*Message
-	topic   string
-	queueID int
+	queueID int // where it will go; its own is the one of its level's own queue
 	due     time.Time
-}
-
-// A schedule is a heap by due time; of two with the same time the one that was stored first comes first.
-type schedule []delayed
-
-func (s schedule) Len() int { return len(s) }
-func (s schedule) Less(i, j int) bool {
-	if s[i].due.Equal(s[j].due) {
-		return s[i].CommitLogOffset < s[j].CommitLogOffset
-	}
-	return s[i].due.Before(s[j].due)
-}
-func (s schedule) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s *schedule) Push(d any)   { *s = append(*s, d.(delayed)) }
-func (s *schedule) Pop() any {
-	last := len(*s) - 1
-	d := (*s)[last]
-	(*s)[last] = delayed{}
-	*s = (*s)[:last]
-	return d
 }
 
 func (m *Message) delayLevel() int {
@@ -41,15 +20,20 @@ func (m *Message) delayLevel() int {
 
 // delay puts a record aside until its level's time is over. Its queue offset is the one in its level's own queue, and
 // it gets another one, as well as another commit log offset, when it comes out. b.mu is held.
-func (b *Broker) delay(m *Message, topic string, queueID, level int) {
+func (b *Broker) delay(m *Message, queueID, level int) {
 	level = min(level, len(b.cfg.DelayLevels))
 	m.Properties[propDelay] = strconv.Itoa(level)
-	m.Properties[propRealTopic] = topic
+	m.Properties[propRealTopic] = m.Topic
 	m.Properties[propRealQueue] = strconv.Itoa(queueID)
 	m.QueueID, m.QueueOffset = level-1, b.levelEnds[level]
 	b.levelEnds[level]++
 	b.stamp(m)
-	heap.Push(&b.schedule, delayed{m, topic, queueID, time.Now().Add(b.cfg.DelayLevels[level-1])})
+	d := delayed{m, queueID, time.Now().Add(b.cfg.DelayLevels[level-1])}
+	i := len(b.schedule) // behind those with the same time, which were stored before it
+	for i > 0 && d.due.Before(b.schedule[i-1].due) {
+		i--
+	}
+	b.schedule = slices.Insert(b.schedule, i, d)
 	b.armSchedule()
 	b.changed()
 }
@@ -72,12 +56,13 @@ func (b *Broker) deliverDue() {
 // release appends what is due by then. b.mu is held.
 func (b *Broker) release(by time.Time) (n int) {
 	for len(b.schedule) > 0 && !b.schedule[0].due.After(by) {
-		d := heap.Pop(&b.schedule).(delayed)
-		if b.queueOf(d.topic, d.queueID) == nil {
+		d := b.schedule[0]
+		b.schedule = slices.Delete(b.schedule, 0, 1)
+		if b.queueOf(d.Topic, d.queueID) == nil {
 			continue // the topic was deleted meanwhile
 		}
 		m := d.clone()
-		b.append(&m, d.topic, d.queueID)
+		b.append(&m, d.Topic, d.queueID)
 		n++
 	}
 	return n
@@ -88,11 +73,8 @@ func (b *Broker) release(by time.Time) (n int) {
 func (b *Broker) ReleaseDelayed() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	last := time.Now()
-	for _, d := range b.schedule {
-		if d.due.After(last) {
-			last = d.due
-		}
+	if len(b.schedule) == 0 {
+		return 0
 	}
-	return b.release(last)
+	return b.release(b.schedule[len(b.schedule)-1].due)
 }

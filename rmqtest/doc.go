@@ -54,11 +54,12 @@
 //
 //   - a reply lost after the work was done, so that the producer sends again: [Broker.LoseReplies]
 //   - a message stored twice, and so delivered twice: [Broker.DoubleSends], [Broker.Duplicate]
-//   - progress lost: [Broker.LoseCommits], and all delivered again: [Broker.Replay]
+//   - progress lost: [Broker.LoseCommits], [Broker.SetOffset], and all delivered again: [Broker.Replay]
 //   - a send-back refused: [Broker.RefuseSendBacks]
 //   - a connection cut: [Broker.CutAfter], [Broker.Disconnect]
-//   - a restart that keeps or loses what was not acknowledged: [Broker.Restart]
-//   - a balance while handlers run: [Broker.TakeQueues], [Broker.AddPhantom]
+//   - a restart that keeps or loses what was not acknowledged: [Broker.Restart], after [Broker.LoseReplies] or
+//     [Broker.LoseRequests] for what producers sent
+//   - a balance while handlers run: [Broker.Rebalance], [Broker.TakeQueues], [Broker.AddPhantom]
 //   - a queue consumed by two members at once: [Broker.Split]
 //   - slow answers: [Broker.SlowAnswers]
 //   - an operator's "consume directly": [Broker.ConsumeDirectly]
@@ -69,8 +70,8 @@
 //     brokers under one name server, and clients of other languages.
 //   - A group's retry topic is there from the beginning. A real broker makes it at the group's first heart beat, and the
 //     group's first retry then comes about 40 s late.
-//   - A new group begins at the first message, as a real broker has it while a queue is young; see
-//     [Config].HonourConsumeFrom.
+//   - A new group begins at the first message whatever its ConsumeFromWhere, as a real broker has it while a queue is
+//     young.
 //   - A pull of a client that is not known as a member is served, and the client is asked to balance, where a real
 //     broker refuses it until the next heart beat.
 //   - Members are told twice of a change in their group, a real broker tells them once. It costs them a second, idle

@@ -36,5 +36,12 @@ func (f Frame) Encode() ([]byte, error) {
 	return frame{header{Code: f.Code, Flag: f.Flag, Opaque: f.Opaque, Fields: f.Fields}, f.Body}.encode()
 }
 
+// Malformed says how many connections were ended because what came over them was no frame.
+func (b *Broker) Malformed() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.malformed
+}
+
 // ServeConn serves a connection that did not come over the network, until it ends.
 func (b *Broker) ServeConn(nc net.Conn) { b.newConn(context.Background(), nc).serve() }

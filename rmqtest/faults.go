@@ -1,12 +1,10 @@
 package rmqtest
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 )
 
@@ -112,13 +110,12 @@ type Restart struct {
 	Crash bool
 	// LoseOffsets forgets the progress that groups made since Start or the last restart.
 	LoseOffsets bool
-	// LoseUnanswered loses the messages whose producer was not told that they are stored. Default: they stay.
-	LoseUnanswered bool
 }
 
-// Restart stops the broker and starts it again at the same address. Topics, messages and delays stay, apart from what
-// how says; members and locks are forgotten, as are the connections. Consumers come back by themselves, with their next
-// pull. ctx limits the wait for the address to be free.
+// Restart stops the broker and starts it again at the same address. Topics, messages, delays and, unless how says
+// otherwise, offsets stay; members and locks are forgotten, as are the connections. Consumers come back by themselves,
+// with their next pull. What a producer sent just before and has no reply to is kept by a restart after LoseReplies, and
+// lost by one after LoseRequests. ctx limits the wait for the address to be free.
 func (b *Broker) Restart(ctx context.Context, how Restart) error {
 	b.mu.Lock()
 	s := b.server
@@ -135,9 +132,6 @@ func (b *Broker) Restart(ctx context.Context, how Restart) error {
 		b.offsets = maps.Clone(b.saved)
 	}
 	b.saved = maps.Clone(b.offsets)
-	if how.LoseUnanswered {
-		b.loseUnanswered()
-	}
 	clear(b.locks)
 	b.changed()
 	b.mu.Unlock()
@@ -148,23 +142,6 @@ func (b *Broker) Restart(ctx context.Context, how Restart) error {
 		}
 		if !(Pause{For: 20 * time.Millisecond}).wait(ctx) {
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
-		}
-	}
-}
-
-// loseUnanswered leaves gaps where unanswered messages were. b.mu is held.
-func (b *Broker) loseUnanswered() {
-	b.schedule = slices.DeleteFunc(b.schedule, func(d delayed) bool { return !d.answered })
-	heap.Init(&b.schedule)
-	for _, queues := range b.topics {
-		for _, q := range queues {
-			for i, m := range q.records {
-				if m != nil && !m.answered {
-					q.records[i] = nil
-					q.lost++
-					delete(b.log, m.CommitLogOffset)
-				}
-			}
 		}
 	}
 }

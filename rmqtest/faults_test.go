@@ -257,12 +257,13 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		how  rmqtest.Restart
+		lose func(*rmqtest.Broker, rmqtest.Code, int) (lift func())
 		want string
 	}{
-		"keeps":          {rmqtest.Restart{}, "late new unanswered"},
-		"keeps, crashed": {rmqtest.Restart{Crash: true}, "late new unanswered"},
-		"loses offsets":  {rmqtest.Restart{LoseOffsets: true}, "late new old unanswered"},
-		"loses messages": {rmqtest.Restart{LoseUnanswered: true}, "late new"},
+		"keeps":          {rmqtest.Restart{}, (*rmqtest.Broker).LoseReplies, "late new unanswered"},
+		"keeps, crashed": {rmqtest.Restart{Crash: true}, (*rmqtest.Broker).LoseReplies, "late new unanswered"},
+		"loses offsets":  {rmqtest.Restart{LoseOffsets: true}, (*rmqtest.Broker).LoseReplies, "late new old unanswered"},
+		"loses messages": {rmqtest.Restart{}, (*rmqtest.Broker).LoseRequests, "late new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -278,7 +279,7 @@ func TestRestart(t *testing.T) {
 			must(t, err)
 			_, err = p.SendSync(ctx(t), message(orders, "late").WithDelayTimeLevel(1))
 			must(t, err)
-			b.LoseReplies(rmqtest.Send, 1)
+			c.lose(b, rmqtest.Send, 1)
 			if _, err := p.SendSync(ctx(t), message(orders, "unanswered")); err == nil {
 				t.Error("a reply that was lost came")
 			}

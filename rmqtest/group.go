@@ -44,7 +44,6 @@ func (b *Broker) heartBeat(c *conn, r *Request) answer {
 	if beat.Client == "" {
 		return fail(SystemError, errors.New("a heart beat without clientID"))
 	}
-	b.mu.Lock()
 	c.client = beat.Client
 	named, groups := make(map[string]bool), make(map[string]bool)
 	for _, data := range beat.Consumers {
@@ -54,11 +53,8 @@ func (b *Broker) heartBeat(c *conn, r *Request) answer {
 		}
 	}
 	b.drop(groups, func(group string, m *member) bool { return m.id == beat.Client && !named[group] })
-	told := b.toTell(groups)
 	b.changed()
-	b.mu.Unlock()
-	tell(told)
-	return answer{}
+	return answer{told: b.toTell(groups)}
 }
 
 // join makes a client a member of a group, if it is none. b.mu is held.
@@ -139,11 +135,9 @@ func (b *Broker) askStranger(c *conn, group string) {
 
 // listMembers answers with the group's members as the asking one is to see them.
 func (b *Broker) listMembers(c *conn, r *Request) answer {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	c.balance(r.Group).asked++
 	b.changed()
-	ids := b.views[r.Group].seenBy(c.client, b.memberIDs(r.Group))
+	ids := b.view(r.Group).seenBy(c.client, b.memberIDs(r.Group))
 	if len(ids) == 0 {
 		return fail(SystemError, fmt.Errorf("group %s has no member", r.Group))
 	}
@@ -186,18 +180,4 @@ func (b *Broker) filter(group, topic string) (func(*Message) bool, error) {
 		return func(m *Message) bool { return slices.Contains(tags, m.Properties[propTags]) }, nil
 	}
 	return all, nil
-}
-
-// listGroups answers with the groups that have members.
-func (b *Broker) listGroups(*conn, *Request) answer {
-	type config struct {
-		Group string `json:"groupName"`
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	table := make(map[string]config)
-	for group := range b.members {
-		table[group] = config{group}
-	}
-	return jsonAnswer(map[string]any{"subscriptionGroupTable": table})
 }

@@ -95,12 +95,15 @@ func (b *Broker) Fault(n int, action Action, codes ...Code) (lift func()) {
 	})
 }
 
+// keepRequests is how many of the latest requests stay to be seen, at least.
+const keepRequests = 10_000
+
 // decide notes the request and asks the hooks.
 func (b *Broker) decide(r *Request) Action {
 	b.mu.Lock()
 	b.counts[r.Code]++
-	if b.requests = append(b.requests, r); len(b.requests) > 2*b.cfg.KeepRequests {
-		b.requests = slices.Clone(b.requests[len(b.requests)-b.cfg.KeepRequests:])
+	if b.requests = append(b.requests, r); len(b.requests) > 2*keepRequests {
+		b.requests = slices.Clone(b.requests[len(b.requests)-keepRequests:])
 	}
 	hooks := b.hooks
 	b.changed()

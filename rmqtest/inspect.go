@@ -26,9 +26,7 @@ func (b *Broker) Messages(topic string) []Message {
 	var all []Message
 	for _, q := range b.topics[topic] {
 		for _, m := range q.records {
-			if m != nil {
-				all = append(all, m.clone())
-			}
+			all = append(all, m.clone())
 		}
 	}
 	return all
@@ -53,7 +51,6 @@ func (b *Broker) delayed() (all []Delayed) {
 	for _, d := range b.schedule {
 		all = append(all, Delayed{d.clone(), d.delayLevel(), d.due})
 	}
-	slices.SortFunc(all, func(x, y Delayed) int { return x.Due.Compare(y.Due) })
 	return all
 }
 
@@ -83,9 +80,13 @@ func (b *Broker) Offset(group, topic string, queueID int) (offset int64, ok bool
 }
 
 // Lag is how many messages of a topic lie at or above a group's committed offsets.
-func (b *Broker) Lag(group, topic string) (n int64) {
+func (b *Broker) Lag(group, topic string) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.lag(group, topic)
+}
+
+func (b *Broker) lag(group, topic string) (n int64) {
 	for id, q := range b.topics[topic] {
 		n += q.maxOffset() - b.offsets[position{group, topic, id}]
 	}
@@ -109,8 +110,8 @@ func (b *Broker) LockOwner(group, topic string, queueID int) string {
 	return ""
 }
 
-// Requests returns the latest requests, of all codes or of those given, in the order in which they were taken up; see
-// Config.KeepRequests.
+// Requests returns the latest requests, 10,000 at least, of all codes or of those given, in the order in which they were
+// taken up.
 func (b *Broker) Requests(codes ...Code) []*Request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -128,13 +129,6 @@ func (b *Broker) RequestCount(code Code) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.counts[code]
-}
-
-// Malformed says how many connections were ended because what came over them was no frame.
-func (b *Broker) Malformed() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.malformed
 }
 
 // isNamed says whether a client ID is the one given, or one with the instance name given.

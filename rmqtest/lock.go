@@ -23,41 +23,27 @@ type queueName struct {
 	Queue  int    `json:"queueId"`
 }
 
-// lock grants or renews what is free, expired or the asking client's own, and answers with that part.
+// lock grants or renews what is free, expired or the asking client's own, and answers with that part; or it frees what is
+// the client's own.
 func (b *Broker) lock(_ *conn, r *Request) answer {
 	var body lockBody
 	if err := json.Unmarshal(r.Body, &body); err != nil {
 		return fail(SystemError, err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	now, granted := time.Now(), []queueName{}
 	for _, q := range body.Queues {
 		at := position{body.Group, q.Topic, q.Queue}
-		if held, ok := b.locks[at]; ok && held.owner != body.Client && now.Before(held.until) {
-			continue
+		held := b.locks[at]
+		switch own := held.owner == body.Client; {
+		case r.Code == Unlock && own:
+			delete(b.locks, at)
+		case r.Code == Lock && (own || !now.Before(held.until)):
+			b.locks[at] = queueLock{body.Client, now.Add(b.cfg.LockLife)}
+			granted = append(granted, q)
 		}
-		b.locks[at] = queueLock{body.Client, now.Add(b.cfg.LockLife)}
-		granted = append(granted, q)
 	}
 	b.changed()
 	return jsonAnswer(map[string][]queueName{"lockOKMQSet": granted})
-}
-
-func (b *Broker) unlock(_ *conn, r *Request) answer {
-	var body lockBody
-	if err := json.Unmarshal(r.Body, &body); err != nil {
-		return fail(SystemError, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, q := range body.Queues {
-		if at := (position{body.Group, q.Topic, q.Queue}); b.locks[at].owner == body.Client {
-			delete(b.locks, at)
-		}
-	}
-	b.changed()
-	return answer{}
 }
 
 // holdsLocks tells an ordered group from others. b.mu is held.

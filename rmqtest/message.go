@@ -60,8 +60,6 @@ type Message struct {
 	StoreHost       netip.AddrPort
 	Body            []byte // as it was sent: compressed by the client from 4 KiB on, see Content
 	Properties      map[string]string
-
-	answered bool // the producer was told that it is stored
 }
 
 // OffsetID is the ID that the broker gives the record: it tells its host and its commit log offset.

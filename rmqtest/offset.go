@@ -1,10 +1,6 @@
 package rmqtest
 
-import (
-	"fmt"
-	"slices"
-	"time"
-)
+import "fmt"
 
 // A position is one group's place in one queue.
 type position struct {
@@ -27,18 +23,10 @@ func (b *Broker) commit(group, topic string, queueID int, offset int64) {
 }
 
 func (b *Broker) commitOffset(_ *conn, r *Request) answer {
-	a := fields{values: r.Fields}
-	group, offset := a.text("consumerGroup"), a.number("commitOffset")
-	topic, queueID := a.queue()
-	if a.err != nil {
-		return fail(SystemError, a.err)
+	if b.topics[r.Topic] == nil {
+		return fail(TopicUnknown, fmt.Errorf("topic %s does not exist", r.Topic))
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.topics[topic] == nil {
-		return fail(TopicUnknown, fmt.Errorf("topic %s does not exist", topic))
-	}
-	b.commit(group, topic, queueID, offset)
+	b.commit(r.Group, r.Topic, r.Queue, r.number("commitOffset"))
 	return answer{}
 }
 
@@ -46,56 +34,15 @@ func (b *Broker) commitOffset(_ *conn, r *Request) answer {
 // real broker says so too while a queue's first message is young. Of an empty queue it says OffsetUnknown, after which
 // the client asks for the MaxOffset and misses what was stored in between; here it does not.
 func (b *Broker) queryOffset(_ *conn, r *Request) answer {
-	a := fields{values: r.Fields}
-	group := a.text("consumerGroup")
-	topic, queueID := a.queue()
-	if a.err != nil {
-		return fail(SystemError, a.err)
+	if b.queueOf(r.Topic, r.Queue) == nil {
+		return fail(OffsetUnknown, fmt.Errorf("topic %s has no queue %d", r.Topic, r.Queue))
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if offset, ok := b.offsets[position{group, topic, queueID}]; ok {
-		return offsetAnswer(offset)
-	}
-	if q := b.queueOf(topic, queueID); q != nil && !b.cfg.HonourConsumeFrom {
-		return offsetAnswer(0)
-	}
-	return fail(OffsetUnknown, fmt.Errorf("group %s has no offset in queue %d of %s", group, queueID, topic))
-}
-
-func (b *Broker) minOffset(_ *conn, r *Request) answer {
-	return b.searchOffset(r, func(*queue) int64 { return 0 })
+	return offsetAnswer(b.offsets[position{r.Group, r.Topic, r.Queue}])
 }
 
 func (b *Broker) maxOffset(_ *conn, r *Request) answer {
-	return b.searchOffset(r, (*queue).maxOffset)
-}
-
-func (b *Broker) offsetByTime(_ *conn, r *Request) answer {
-	a := fields{values: r.Fields}
-	since := time.UnixMilli(a.number("timestamp"))
-	if a.err != nil {
-		return fail(SystemError, a.err)
-	}
-	return b.searchOffset(r, func(q *queue) int64 {
-		first := slices.IndexFunc(q.records, func(m *Message) bool { return m != nil && !m.StoreTime.Before(since) })
-		if first < 0 {
-			return q.maxOffset()
-		}
-		return int64(first)
-	})
-}
-
-func (b *Broker) searchOffset(r *Request, search func(*queue) int64) answer {
-	a := fields{values: r.Fields}
-	topic, queueID := a.queue()
-	if a.err != nil {
-		return fail(SystemError, a.err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if q := b.queueOf(topic, queueID); q != nil {
-		return offsetAnswer(search(q))
+	if q := b.queueOf(r.Topic, r.Queue); q != nil {
+		return offsetAnswer(q.maxOffset())
 	}
 	return offsetAnswer(0)
 }

@@ -29,28 +29,20 @@ type pulling struct {
 
 // pull answers with the next messages of a queue, or waits for them.
 func (b *Broker) pull(c *conn, r *Request) answer {
-	a := fields{values: r.Fields}
-	topic, queueID := a.queue()
 	p := &pulling{
-		conn: c, group: a.text("consumerGroup"), topic: topic, queueID: queueID,
-		offset: a.number("queueOffset"), count: min(max(int(a.number("maxMsgNums")), 1), maxQueues),
+		conn: c, group: r.Group, topic: r.Topic, queueID: r.Queue, offset: r.number("queueOffset"),
+		count: min(max(int(r.number("maxMsgNums")), 1), maxQueues),
 	}
-	sysFlag, commit := a.number("sysFlag"), a.number("commitOffset")
-	suspend := min(max(a.number("suspendTimeoutMillis"), 0), time.Minute.Milliseconds())
-	if a.err != nil {
-		return fail(SystemError, a.err)
+	sysFlag := r.number("sysFlag")
+	if sysFlag&pullCommits != 0 {
+		b.commit(p.group, p.topic, p.queueID, r.number("commitOffset"))
 	}
 	if sysFlag&pullWaits != 0 {
+		suspend := min(max(r.number("suspendTimeoutMillis"), 0), time.Minute.Milliseconds())
 		p.wait = time.Duration(suspend) * time.Millisecond
 		if b.cfg.LongPoll > 0 {
 			p.wait = min(p.wait, b.cfg.LongPoll)
 		}
-	}
-
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if sysFlag&pullCommits != 0 {
-		b.commit(p.group, topic, queueID, commit)
 	}
 	b.askStranger(c, p.group)
 	res, done := b.tryPull(p)
@@ -121,7 +113,7 @@ func (b *Broker) tryPull(p *pulling) (res answer, done bool) {
 	)
 	for ; next < q.maxOffset() && len(found) < p.count; next++ {
 		m := q.records[next]
-		if m == nil || !wanted(m) {
+		if !wanted(m) {
 			continue
 		}
 		if len(found) > 0 && len(body)+m.size() > maxPullBytes {

@@ -122,56 +122,53 @@ func (b *Broker) Rebalance(ctx context.Context, group string) error {
 // A view is how a group's members are shown to them. Each client works out for itself which queues are its own, from
 // the members that ListMembers shows it, so a view moves queues without a member coming or going.
 type view struct {
-	taken   map[string]bool // client IDs that are to have no queue
-	phantom int             // members that do not exist
-	split   int             // more than 0: each member sees only itself
-	stopped int             // more than 0: there is nobody to be seen
+	taken   map[string]int // more than 0: the client with this ID is to have no queue
+	phantom int            // members that do not exist
+	split   int            // more than 0: each member sees only itself
+	stopped int            // more than 0: there is nobody to be seen
 }
 
-func (v view) seenBy(client string, ids []string) []string {
+// view is called with b.mu held.
+func (b *Broker) view(group string) *view {
+	if b.views[group] == nil {
+		b.views[group] = &view{taken: make(map[string]int)}
+	}
+	return b.views[group]
+}
+
+func (v *view) seenBy(client string, ids []string) []string {
 	switch {
 	case v.stopped > 0:
 		return nil
-	case v.split > 0 && !v.taken[client]:
+	case v.split > 0 && v.taken[client] == 0:
 		return []string{client}
 	}
-	ids = slices.DeleteFunc(ids, func(id string) bool { return v.taken[id] })
+	ids = slices.DeleteFunc(ids, func(id string) bool { return v.taken[id] > 0 })
 	for i := range v.phantom {
 		ids = append(ids, fmt.Sprintf("!phantom-%d", i+1)) // comes before all IDs that begin with an address
 	}
 	return ids
 }
 
-// setView changes a group's view and returns when its members have balanced by it.
-func (b *Broker) setView(ctx context.Context, group string, change func(*view)) error {
-	b.mu.Lock()
-	b.changeView(group, change)
-	b.mu.Unlock()
-	return b.Rebalance(ctx, group)
-}
-
-// changeView is called with b.mu held.
-func (b *Broker) changeView(group string, change func(*view)) {
-	v := b.views[group]
-	if v.taken == nil {
-		v.taken = make(map[string]bool)
-	}
-	change(&v)
-	b.views[group] = v
-}
-
 // An Undo ends a fault that moved queues, and returns when the group has balanced, or ctx has ended.
 type Undo func(ctx context.Context) error
 
-// moveQueues changes a view until it is undone, or at once back if the group does not balance.
-func (b *Broker) moveQueues(ctx context.Context, group string, do, undo func(*view)) (Undo, error) {
-	if err := b.setView(ctx, group, do); err != nil {
+// moveQueues changes a view by 1 until it is undone, or at once back if the group does not balance.
+func (b *Broker) moveQueues(ctx context.Context, group string, change func(v *view, by int)) (Undo, error) {
+	set := func(by int) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.changeView(group, undo)
+		change(b.view(group), by)
+	}
+	set(1)
+	if err := b.Rebalance(ctx, group); err != nil {
+		set(-1)
 		return nil, err
 	}
-	return func(ctx context.Context) error { return b.setView(ctx, group, undo) }, nil
+	return func(ctx context.Context) error {
+		set(-1)
+		return b.Rebalance(ctx, group)
+	}, nil
 }
 
 // TakeQueues takes all its queues from one member of a group, named by client ID or instance name, and gives them to
@@ -184,20 +181,20 @@ func (b *Broker) TakeQueues(ctx context.Context, group, member string) (giveBack
 	if err != nil {
 		return nil, err
 	}
-	return b.moveQueues(ctx, group, func(v *view) { v.taken[m.id] = true }, func(v *view) { delete(v.taken, m.id) })
+	return b.moveQueues(ctx, group, func(v *view, by int) { v.taken[m.id] += by })
 }
 
 // AddPhantom adds a member to a group that takes its share of the queues, the first ones, and consumes nothing. It
 // returns when the others have balanced.
 func (b *Broker) AddPhantom(ctx context.Context, group string) (leave Undo, err error) {
-	return b.moveQueues(ctx, group, func(v *view) { v.phantom++ }, func(v *view) { v.phantom-- })
+	return b.moveQueues(ctx, group, func(v *view, by int) { v.phantom += by })
 }
 
 // Split makes each member of a group believe that it is the only one: all of them consume all queues, and each message
 // goes to all of them at once, as it does for a while when members disagree about a balance. It returns when they have
 // balanced.
 func (b *Broker) Split(ctx context.Context, group string) (heal Undo, err error) {
-	return b.moveQueues(ctx, group, func(v *view) { v.split++ }, func(v *view) { v.split-- })
+	return b.moveQueues(ctx, group, func(v *view, by int) { v.split += by })
 }
 
 // Replay delivers the messages of a topic to a group again, from an offset on in each queue: as after a crash of the
@@ -206,7 +203,7 @@ func (b *Broker) Split(ctx context.Context, group string) (heal Undo, err error)
 func (b *Broker) Replay(ctx context.Context, group, topic string, offset int64) error {
 	hear := b.LoseCommits(group)
 	defer hear()
-	giveBack, err := b.moveQueues(ctx, group, func(v *view) { v.stopped++ }, func(v *view) { v.stopped-- })
+	giveBack, err := b.moveQueues(ctx, group, func(v *view, by int) { v.stopped += by })
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -58,31 +59,25 @@ func newRequest(f frame, client string) *Request {
 	return r
 }
 
-// fields reads a header's fields and keeps the first thing that is wrong with them.
-type fields struct {
-	values map[string]string
-	err    error
-}
-
-func (f *fields) text(name string) string {
-	v := f.values[name]
-	if v == "" && f.err == nil {
-		f.err = fmt.Errorf("field %s is missing", name)
-	}
-	return v
-}
-
-func (f *fields) number(name string) int64 {
-	n, err := strconv.ParseInt(f.values[name], 10, 64)
-	if err != nil && f.err == nil {
-		f.err = fmt.Errorf("field %s is no number: %.50q", name, f.values[name])
-	}
+// number reads a field that has been checked.
+func (r *Request) number(name string) int64 {
+	n, _ := strconv.ParseInt(r.Fields[name], 10, 64)
 	return n
 }
 
-// queue reads the fields that name a queue.
-func (f *fields) queue() (topic string, id int) {
-	return f.text("topic"), int(f.number("queueId"))
+// check says what is wrong with the header's fields.
+func (k kind) check(r *Request) error {
+	for name := range strings.FieldsSeq(k.texts) {
+		if r.Fields[name] == "" {
+			return fmt.Errorf("field %s is missing", name)
+		}
+	}
+	for name := range strings.FieldsSeq(k.numbers) {
+		if _, err := strconv.ParseInt(r.Fields[name], 10, 64); err != nil {
+			return fmt.Errorf("field %s is no number: %.50q", name, r.Fields[name])
+		}
+	}
+	return nil
 }
 
 // An answer is what a handler has to say.
@@ -92,8 +87,9 @@ type answer struct {
 	fields map[string]string
 	body   []byte
 
-	hold func() answer // a pull that must wait: what to say comes from here, in a goroutine of its own
-	sent func()        // runs with b.mu held, just before the answer leaves
+	told map[*conn]string // whom to tell of a changed group
+	hold func() answer    // a pull that must wait: what to say comes from here, in a goroutine of its own
+	sent func()           // runs with b.mu held, just before the answer leaves
 }
 
 func fail(status Status, err error) answer {
@@ -113,21 +109,17 @@ func offsetAnswer(offset int64) answer {
 	return answer{fields: map[string]string{"offset": strconv.FormatInt(offset, 10)}}
 }
 
-type handler func(*Broker, *conn, *Request) answer
-
-var handlers = map[Code]handler{
-	Send: (*Broker).send, SendBatch: (*Broker).sendBatch, SendBack: (*Broker).sendBack, Pull: (*Broker).pull,
-	QueryOffset: (*Broker).queryOffset, CommitOffset: (*Broker).commitOffset,
-	MinOffset: (*Broker).minOffset, MaxOffset: (*Broker).maxOffset, OffsetByTime: (*Broker).offsetByTime,
-	HeartBeat: (*Broker).heartBeat, ListMembers: (*Broker).listMembers,
-	Lock: (*Broker).lock, Unlock: (*Broker).unlock,
-	Route: (*Broker).route, CreateTopic: (*Broker).createTopic, DeleteTopic: (*Broker).deleteTopic,
-	DropRoute: (*Broker).dropRoute, ListTopics: (*Broker).listTopics, ListGroups: (*Broker).listGroups,
-}
-
 func (b *Broker) work(c *conn, r *Request) answer {
-	if h, ok := handlers[r.Code]; ok {
-		return h(b, c, r)
+	k := kinds[r.Code]
+	if k.work == nil {
+		return fail(NotSupported, fmt.Errorf("%v is not supported", r.Code))
 	}
-	return fail(NotSupported, fmt.Errorf("%v is not supported", r.Code))
+	if err := k.check(r); err != nil {
+		return fail(SystemError, err)
+	}
+	b.mu.Lock()
+	res := k.work(b, c, r)
+	b.mu.Unlock()
+	tell(res.told)
+	return res
 }

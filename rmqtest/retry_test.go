@@ -211,3 +211,39 @@ func TestConsumeDirectly(t *testing.T) {
 		t.Error("a member that does not exist consumed a message")
 	}
 }
+
+// A topic is settled when its retries are, which is after their delays; other topics' messages and delays do not count.
+func TestWaitForSettled(t *testing.T) {
+	t.Parallel()
+	b := start(t, rmqtest.Config{LongPoll: prompt.LongPoll}) // production's delays: nobody waits for them here
+	orders := topic(t, b, "orders", 2)
+	settled := func() bool {
+		asked, cancel := context.WithCancel(ctx(t))
+		cancel()
+		return b.WaitForSettled(asked, "g", orders) == nil
+	}
+	equal(t, "settled when there is nothing", settled(), true)
+	got, free := make(chan *primitive.MessageExt, 10), make(chan struct{})
+	fail := failing(got, 0)
+	newWorker(t, b, "g", orders, func(ctx context.Context, msgs ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+		if msgs[0].ReconsumeTimes > 0 {
+			<-free
+		}
+		return fail(ctx, msgs...)
+	}, consumer.WithMaxReconsumeTimes(1))
+	p := newProducer(t, b)
+	_, err := p.SendSync(ctx(t), message("other", "x").WithDelayTimeLevel(18))
+	must(t, err)
+	send(t, p, orders, "x")
+	must(t, b.WaitForConsumed(ctx(t), "g", orders))
+	equal(t, "settled while a retry is delayed", settled(), false)
+	b.ReleaseDelayed()
+	equal(t, "settled while a retry is handled", settled(), false)
+	close(free)
+	must(t, b.WaitForSettled(ctx(t), "g", orders))
+	equal(t, "handled", len(got), 2)
+	equal(t, "dead", len(b.Messages(rmqtest.DeadLetterTopic("g"))), 1)
+	_, err = p.SendSync(ctx(t), message(orders, "y").WithDelayTimeLevel(18))
+	must(t, err)
+	equal(t, "settled while a message is delayed", settled(), false)
+}

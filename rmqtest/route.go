@@ -38,8 +38,6 @@ type routeQueues struct {
 // group's first heart beat, which the group itself notices half a minute later.
 func (b *Broker) route(_ *conn, r *Request) answer {
 	name := r.Fields["topic"]
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if strings.HasPrefix(name, retryPrefix) && checkTopic(name) == nil {
 		b.topicFor(name, 1)
 	}
@@ -57,22 +55,15 @@ func (b *Broker) route(_ *conn, r *Request) answer {
 }
 
 func (b *Broker) createTopic(_ *conn, r *Request) answer {
-	a := fields{values: r.Fields}
-	name, queues := a.text("topic"), int(a.number("readQueueNums"))
-	if a.err != nil {
-		return fail(SystemError, a.err)
-	}
-	if err := b.CreateTopic(name, queues); err != nil {
+	if err := b.makeTopic(r.Topic, int(r.number("readQueueNums"))); err != nil {
 		return fail(SystemError, err)
 	}
 	return answer{}
 }
 
 func (b *Broker) deleteTopic(_ *conn, r *Request) answer {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	queues := b.topics[r.Fields["topic"]]
-	delete(b.topics, r.Fields["topic"])
+	queues := b.topics[r.Topic]
+	delete(b.topics, r.Topic)
 	for _, q := range queues {
 		q.wake()
 	}
@@ -80,11 +71,8 @@ func (b *Broker) deleteTopic(_ *conn, r *Request) answer {
 	return answer{}
 }
 
-// dropRoute has nothing to do: the name server knows a topic for as long as the broker does.
-func (b *Broker) dropRoute(*conn, *Request) answer { return answer{} }
-
 func (b *Broker) listTopics(*conn, *Request) answer {
-	return jsonAnswer(map[string][]string{"topicList": b.Topics()})
+	return jsonAnswer(map[string][]string{"topicList": slices.Sorted(maps.Keys(b.topics))})
 }
 
 // Topics returns the names of all topics, in order.

@@ -35,10 +35,9 @@ func checkTopic(name string) error {
 	return nil
 }
 
-// A queue holds its records by offset. A record that a restart lost leaves nil behind.
+// A queue holds its records by offset.
 type queue struct {
 	records []*Message
-	lost    int
 	arrived chan struct{} // closed and replaced when a record is appended
 }
 
@@ -101,7 +100,7 @@ func (b *Broker) append(m *Message, topic string, queueID int) {
 func (b *Broker) store(m *Message, topic string, queueID int) {
 	m.Topic = topic
 	if level := m.delayLevel(); level > 0 {
-		b.delay(m, topic, queueID, level)
+		b.delay(m, queueID, level)
 		return
 	}
 	b.append(m, topic, queueID)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrClosed is what a wait ends with when the broker is closed meanwhile.
@@ -45,7 +46,7 @@ func (b *Broker) WaitForMessages(ctx context.Context, topic string, n int) ([]Me
 	err := b.waitLocked(ctx, fmt.Sprintf("%d messages in %s", n, topic), func() bool {
 		held := 0
 		for _, q := range b.topics[topic] {
-			held += len(q.records) - q.lost
+			held += len(q.records)
 		}
 		return held >= n
 	})
@@ -103,8 +104,20 @@ func (b *Broker) WaitForPulls(ctx context.Context, group, topic string) error {
 	})
 }
 
-// WaitForConsumed returns when a group has committed all that a topic holds, its retries not included: wait for those
-// of RetryTopic as well. A consumer commits with its next pull; see Config.LongPoll to have that soon.
+// WaitForSettled returns when a group is through with all that was sent to a topic so far: it has committed what the
+// topic and its own retry topic hold, and no message of either is delayed. What failed for good is in DeadLetterTopic
+// then. A consumer commits with its next pull; see Config.LongPoll to have that soon. A broadcasting group commits
+// nothing here, and never settles.
+func (b *Broker) WaitForSettled(ctx context.Context, group, topic string) error {
+	retries := RetryTopic(group)
+	return b.waitLocked(ctx, fmt.Sprintf("%s to settle all of %s", group, topic), func() bool {
+		return b.lag(group, topic) == 0 && b.lag(group, retries) == 0 &&
+			!slices.ContainsFunc(b.schedule, func(d delayed) bool { return d.Topic == topic || d.Topic == retries })
+	})
+}
+
+// WaitForConsumed returns when a group has committed all that a topic holds, its retries not included, which are a
+// topic of their own: see WaitForSettled.
 func (b *Broker) WaitForConsumed(ctx context.Context, group, topic string) error {
 	return b.Wait(ctx, fmt.Sprintf("%s to commit all of %s", group, topic), func() bool { return b.Lag(group, topic) == 0 })
 }

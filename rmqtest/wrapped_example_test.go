@@ -53,9 +53,7 @@ func TestEachOrderIsChargedOnce(t *testing.T) {
 	_, err = b.TakeQueues(ctx, "shop", doomed) // as the broker does with those of a dead member
 	check(t, err)
 
-	check(t, b.Wait(ctx, "all to be settled", func() bool {
-		return b.Lag("shop", "orders") == 0 && len(b.Delayed()) == 0 && b.Lag("shop", rmqtest.RetryTopic("shop")) == 0
-	}))
+	check(t, b.WaitForSettled(ctx, "shop", "orders"))
 	times := map[string]int{}
 	for len(charged) > 0 {
 		times[<-charged]++

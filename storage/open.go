@@ -5,9 +5,11 @@
 //	rediss://host:6379                         the same over TLS
 //	redis+cluster://host1:6379,host2:6379      a Redis Cluster, of which any node or nodes are named
 //	redis+sentinel://host:26379?master_name=m  a Redis behind Sentinel
+//	mysql://user:password@host:3306/database   a table in MySQL or MariaDB; ?migrate=true creates it
+//	user:password@tcp(host:3306)/database      the same, as a DSN of go-sql-driver/mysql
 //
-// Each of the last two has its rediss form. What else a URL may say is described with the stores: [redis.ParseURL] and its package, and
-// package memory. Packages redis and memory also make stores of what a program has already, such as a client.
+// Each of those for Redis has its rediss form. What else a URL may say is described with the stores: [redis.ParseURL] and [mysql.ParseURL]
+// with their packages, and package memory. The packages also make stores of what a program has already, such as a client or a *gorm.DB.
 //
 // In user, password, path and options % / ? # @ and blanks are percent-encoded, as in any URL. No error of this package
 // shows anything of a URL but its scheme, its host and the names of its options.
@@ -26,6 +28,7 @@ import (
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 	"github.com/rmqdedup/rmqdedup-go/storage/internal/storeurl"
 	"github.com/rmqdedup/rmqdedup-go/storage/memory"
+	"github.com/rmqdedup/rmqdedup-go/storage/mysql"
 	"github.com/rmqdedup/rmqdedup-go/storage/redis"
 )
 
@@ -44,25 +47,39 @@ func Open(ctx context.Context, url string) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx)
+	return open.open(ctx)
 }
 
-// An opener opens the store of a URL that has been read.
-type opener func(ctx context.Context) (Store, error)
+// Migrate creates what the store of that URL needs before it can be opened, where it needs anything: the table of mysql://. It does nothing
+// if that is there, and any number of processes may call it at once.
+func Migrate(ctx context.Context, url string) error {
+	open, err := parse(url)
+	if err != nil || open.migrate == nil {
+		return err
+	}
+	return open.migrate(ctx)
+}
+
+// An opener is the URL of a store that has been read.
+type opener struct {
+	open    func(ctx context.Context) (Store, error)
+	migrate func(ctx context.Context) error // nil: there is nothing to do
+}
 
 // A kind of store is known by the schemes of its URLs.
 type kind struct {
 	schemes []string
-	parse   func(url string) (opener, error)
+	parse   func(url string) (*opener, error)
 }
 
 var kinds = []kind{
 	{[]string{"memory"}, parseMemory},
 	{redis.Schemes(), parseRedis},
+	{mysql.Schemes(), parseMySQL},
 }
 
 // parse reads a URL without connecting to anything.
-func parse(url string) (opener, error) {
+func parse(url string) (*opener, error) {
 	var known []string
 	scheme, ok := storeurl.Scheme(url)
 	for _, k := range kinds {
@@ -74,6 +91,9 @@ func parse(url string) (opener, error) {
 		}
 	}
 	list := strings.Join(known, "://, ") + "://"
+	if mysql.IsDSN(url) {
+		return parseMySQL(url)
+	}
 	if !ok {
 		return nil, fmt.Errorf("storage: a store's URL begins with one of %s: this one has no scheme", list)
 	}
@@ -83,21 +103,34 @@ func parse(url string) (opener, error) {
 	return nil, fmt.Errorf("storage: there is no store for %s://; there are %s", scheme, list)
 }
 
-func parseRedis(url string) (opener, error) {
+func parseRedis(url string) (*opener, error) {
 	u, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) (Store, error) {
-		s, err := u.Open(ctx)
-		if err != nil {
-			return nil, err // not s, which would be a Store that is not nil
-		}
-		return s, nil
-	}, nil
+	return &opener{open: opening(u.Open)}, nil
 }
 
-func parseMemory(url string) (opener, error) {
+func parseMySQL(url string) (*opener, error) {
+	u, err := mysql.ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	return &opener{open: opening(u.Open), migrate: u.Migrate}, nil
+}
+
+// opening returns open for stores of any kind. An error comes without a store: a nil *redis.Store would be a Store that is not nil.
+func opening[S Store](open func(ctx context.Context) (S, error)) func(ctx context.Context) (Store, error) {
+	return func(ctx context.Context) (Store, error) {
+		s, err := open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+}
+
+func parseMemory(url string) (*opener, error) {
 	u, err := storeurl.Parse(url)
 	if err != nil {
 		return nil, fmt.Errorf("storage: the store's URL: %w", err)
@@ -120,11 +153,11 @@ func parseMemory(url string) (opener, error) {
 	if err := errors.Join(unknown...); err != nil {
 		return nil, err
 	}
-	return func(context.Context) (Store, error) {
+	return &opener{open: func(context.Context) (Store, error) {
 		s, err := memory.New(config)
 		if err != nil {
 			return nil, fmt.Errorf("storage: memory://: %w", err)
 		}
 		return s, nil
-	}, nil
+	}}, nil
 }

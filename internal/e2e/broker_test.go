@@ -39,6 +39,21 @@ type broker interface {
 	consumeDirectly(ctx context.Context, group, instance string, m *primitive.MessageExt) (directResult, error)
 	// refuseMessages lets it take neither messages that are sent back nor new ones, until they are let in again.
 	refuseMessages() (letIn func())
+
+	// The faults that any broker can be made to show.
+
+	// road is a way to it on which answers are lost and connections break.
+	road(s *story) road
+	// storeTwice has the message that send sends stored twice.
+	storeTwice(send func())
+	// duplicate has a topic's first message come once more, which resend would send again.
+	duplicate(topic string, resend func()) error
+	// loseProgress has the group's progress in a topic forgotten, from now until end, before which its members are to leave.
+	loseProgress(group, topic string) (end func(context.Context) error)
+	// replay has a topic delivered to a group again whose members run.
+	replay(ctx context.Context, group, topic string) error
+	// addPhantom adds a member to a group that takes its share of the queues, the first ones, and consumes nothing.
+	addPhantom(ctx context.Context, group, topic string) (leave func(context.Context) error, err error)
 }
 
 // An ability is something that not every broker has.
@@ -49,6 +64,8 @@ const (
 	canRefuse ability = "refuse messages"
 	// canMoveOrderedQueues: an ordered queue moves to another member while its old owner lives, or when it has died.
 	canMoveOrderedQueues ability = "move an ordered queue"
+	// canDirect: it does at a certain moment what one has it do: restart, refuse, forget, give a queue to whom one likes.
+	canDirect ability = "be directed"
 )
 
 // A directResult is what a client says of a message that it was told to consume directly: 0 is success, 1 retry later, 4 an error.
@@ -95,7 +112,10 @@ func openRocketMQ(t *testing.T) broker {
 }
 
 func (*rocketMQ) lacks() map[ability]string {
-	lacks := map[ability]string{canRefuse: "it takes no such orders"}
+	lacks := map[ability]string{
+		canRefuse: "it takes no such orders",
+		canDirect: "it takes no such orders, and others use it meanwhile",
+	}
 	if !long {
 		lacks[canMoveOrderedQueues] = "the lock of its old owner lives for a minute; RMQDEDUP_LONG=1, or make test-long, waits for it"
 	}

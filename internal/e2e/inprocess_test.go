@@ -40,6 +40,12 @@ func (b *inProcess) refuseMessages() func() {
 	return b.broker.Fault(-1, rmqtest.Refuse(rmqtest.SystemError), rmqtest.SendBack, rmqtest.Send)
 }
 
+func (b *inProcess) rewind(ctx context.Context, group, topic string) error {
+	err := b.broker.WaitForMembers(ctx, group, 0)
+	b.broker.SetOffset(group, topic, 0)
+	return err
+}
+
 func (b *inProcess) consumeDirectly(ctx context.Context, group, instance string, m *primitive.MessageExt) (directResult, error) {
 	for _, has := range b.broker.Messages(m.Topic) {
 		if has.CommitLogOffset == m.CommitLogOffset {

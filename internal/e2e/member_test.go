@@ -25,6 +25,7 @@ type member struct {
 // A role is what a member is made from.
 type role struct {
 	rmqdedup.Config
+	names   string // the name server
 	group   string
 	store   rmqdedup.Store
 	options []consumer.Option
@@ -44,7 +45,10 @@ func configFor(mode rmqdedup.Mode, levels []time.Duration, o rmqdedup.Observer) 
 // join starts a member whose listener is wrapped by the library.
 func (s *story) join(name string, h rmqdedup.Handler, change ...func(*role)) *member {
 	s.Helper()
-	r := role{Config: configFor(s.set.mode, s.broker.delayLevels(), s.journal.observer(name)), group: s.group, store: s.store}
+	r := role{
+		Config: configFor(s.set.mode, s.broker.delayLevels(), s.journal.observer(name)),
+		names:  s.broker.nameServer(), group: s.group, store: s.store,
+	}
 	for _, f := range change {
 		f(&r)
 	}
@@ -53,7 +57,7 @@ func (s *story) join(name string, h rmqdedup.Handler, change ...func(*role)) *me
 	}
 	d, err := rmqdedup.New(r.store, r.group, r.Config)
 	s.must(err)
-	m := s.start(name, d.Wrap(s.journal.handler(name, h)), append(d.ConsumerOptions(), r.options...)...)
+	m := s.start(r.names, name, d.Wrap(s.journal.handler(name, h)), append(d.ConsumerOptions(), r.options...)...)
 	m.dedup = d
 	return m
 }
@@ -64,12 +68,12 @@ func (s *story) listen(name string, h rmqdedup.Handler, options ...consumer.Opti
 	options = append([]consumer.Option{
 		consumer.WithGroupName(s.group), consumer.WithConsumerOrder(s.set.mode == rmqdedup.Ordered),
 	}, options...)
-	return s.start(name, s.journal.handler(name, h), options...)
+	return s.start(s.broker.nameServer(), name, s.journal.handler(name, h), options...)
 }
 
-func (s *story) start(name string, listener rmqdedup.Handler, options ...consumer.Option) *member {
+func (s *story) start(names, name string, listener rmqdedup.Handler, options ...consumer.Option) *member {
 	s.Helper()
-	c, err := newConsumer(s.broker.nameServer(), s.instance(name), options...)
+	c, err := newConsumer(names, s.instance(name), options...)
 	s.must(err)
 	s.must(c.Subscribe(s.topic[strings.LastIndex(s.topic, "%")+1:], consumer.MessageSelector{}, listener))
 	s.must(c.Start())

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"encoding/binary"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -39,7 +41,7 @@ func (s *story) openStore() {
 	case fragile:
 		u, err := url.Parse(testenv.Require(s.T, "RMQDEDUP_REDIS"))
 		s.must(err)
-		s.line = newLine(s, u.Host)
+		s.line = newLine(s, u.Host, nil)
 		u.Host = s.line.listener.Addr().String()
 		s.url = u.String()
 	}
@@ -63,14 +65,23 @@ type line struct {
 	broken bool
 	conns  map[net.Conn]bool
 	frozen chan struct{} // closed while bytes flow
+	late   chan struct{} // closed while the server's do
+	muted  bool          // what the server says is thrown away
+
+	rewrite func(frame []byte) []byte
 }
 
-func newLine(s *story, server string) *line {
+// newLine makes a line. rewrite, if given, says what becomes of the server's frames, each less its length.
+func newLine(s *story, server string, rewrite func(frame []byte) []byte) *line {
 	s.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	s.must(err)
-	l := &line{listener: ln, server: server, conns: make(map[net.Conn]bool), frozen: make(chan struct{})}
+	l := &line{
+		listener: ln, server: server, rewrite: rewrite,
+		conns: make(map[net.Conn]bool), frozen: make(chan struct{}), late: make(chan struct{}),
+	}
 	close(l.frozen)
+	close(l.late)
 	l.pumps.Go(l.accept)
 	s.Cleanup(func() {
 		_ = ln.Close()
@@ -96,8 +107,8 @@ func (l *line) accept() {
 			}
 			continue
 		}
-		l.pumps.Go(func() { l.pump(near, far) })
-		l.pumps.Go(func() { l.pump(far, near) })
+		l.pumps.Go(func() { l.pump(near, far, true) })
+		l.pumps.Go(func() { l.pump(far, near, false) })
 	}
 }
 
@@ -113,23 +124,45 @@ func (l *line) keep(ends ...net.Conn) bool {
 	return !l.broken
 }
 
-func (l *line) pump(to, from net.Conn) {
+func (l *line) pump(to, from net.Conn, server bool) {
 	defer to.Close()
 	defer from.Close()
 	buffer := make([]byte, 64<<10)
 	for {
-		n, err := from.Read(buffer)
+		data, err := l.read(from, buffer, server)
 		if err != nil {
 			return
 		}
 		l.mu.Lock()
-		flows := l.frozen
+		flows, late, muted := l.frozen, l.late, l.muted
 		l.mu.Unlock()
 		<-flows
-		if _, err := to.Write(buffer[:n]); err != nil {
+		if server {
+			if muted {
+				continue
+			}
+			<-late
+		}
+		if _, err := to.Write(data); err != nil {
 			return
 		}
 	}
+}
+
+func (l *line) read(from net.Conn, buffer []byte, server bool) ([]byte, error) {
+	if !server || l.rewrite == nil {
+		n, err := from.Read(buffer)
+		return buffer[:n], err
+	}
+	if _, err := io.ReadFull(from, buffer[:4]); err != nil {
+		return nil, err
+	}
+	frame := make([]byte, binary.BigEndian.Uint32(buffer))
+	if _, err := io.ReadFull(from, frame); err != nil {
+		return nil, err
+	}
+	frame = l.rewrite(frame)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...), nil
 }
 
 // cut breaks all connections, and new ones at once, until mend is called.
@@ -150,14 +183,30 @@ func (l *line) freeze() {
 	l.frozen = make(chan struct{})
 }
 
+// mute throws away what the server says until mend is called.
+func (l *line) mute() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.muted = true
+}
+
+// delay holds up what the server says until mend is called.
+func (l *line) delay() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late = make(chan struct{})
+}
+
 func (l *line) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.broken = false
-	select {
-	case <-l.frozen:
-	default:
-		close(l.frozen)
+	l.broken, l.muted = false, false
+	for _, gate := range []chan struct{}{l.frozen, l.late} {
+		select {
+		case <-gate:
+		default:
+			close(gate)
+		}
 	}
 }
 

@@ -113,7 +113,7 @@ func begin(t *testing.T, b broker, set setting) *story {
 	t.Cleanup(s.dismiss) // before the store is closed
 	// With its retry topic there beforehand a group's first retry comes at once; otherwise the client needs 40 s to find it.
 	s.must(b.createTopic(ctx, s.topic, set.queues), b.createTopic(ctx, s.retryTopic(), 1), b.createTopic(ctx, s.deadLetterTopic(), 1))
-	s.startProducer()
+	s.startProducer(b.nameServer())
 	return s
 }
 
@@ -148,13 +148,20 @@ func (s *story) dismiss() {
 
 // Messages.
 
-func (s *story) startProducer() {
-	p, err := producer.NewDefaultProducer(
-		producer.WithNameServer(primitive.NamesrvAddr{s.broker.nameServer()}),
-		producer.WithInstanceName(s.topic+"-producer"),
+// startProducer starts the story's producer, in the place of the one that it has had.
+func (s *story) startProducer(names string, options ...producer.Option) {
+	s.Helper()
+	instance := s.topic + "-producer"
+	if s.producer != nil {
+		s.must(s.producer.Shutdown())
+		instance += "-2"
+	}
+	p, err := producer.NewDefaultProducer(append(options,
+		producer.WithNameServer(primitive.NamesrvAddr{names}),
+		producer.WithInstanceName(instance),
 		producer.WithGroupName("producer-"+s.topic),
 		producer.WithQueueSelector(queueSelector{}),
-	)
+	)...)
 	s.must(err)
 	s.must(p.Start())
 	s.producer = p

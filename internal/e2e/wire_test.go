@@ -16,11 +16,13 @@ const (
 	codeCommitOffset    = 15
 	codeCreateTopic     = 17
 	codeMaxOffset       = 30
+	codeHeartBeat       = 34
 	codeListMembers     = 38
 	codeRoute           = 105
 	codeCluster         = 106
 	codeDeleteTopic     = 215
 	codeDropRoute       = 216
+	codeResetOffset     = 222
 	codeConsumeDirectly = 309
 
 	statusFound         = 0
@@ -48,31 +50,43 @@ func (a answer) error() error {
 	return fmt.Errorf("answered %d: %s", a.Code, a.Remark)
 }
 
-// call makes one request on a connection of its own. A frame is: length of the rest, length of the header, header in JSON, body.
+// call makes one request on a connection of its own.
 func call(ctx context.Context, addr string, code int, fields map[string]string, body []byte) (answer, error) {
+	c, err := dial(ctx, addr)
+	if err != nil {
+		return answer{}, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	return c.call(code, fields, body)
+}
+
+// A caller is a connection for requests.
+type caller struct{ net.Conn }
+
+func dial(ctx context.Context, addr string) (caller, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	return caller{conn}, err
+}
+
+// call makes a request. A frame is: length of the rest, length of the header, header in JSON, body.
+func (c caller) call(code int, fields map[string]string, body []byte) (answer, error) {
 	header, err := json.Marshal(map[string]any{
 		"code": code, "flag": 0, "language": "GO", "version": 317, "opaque": 1, "extFields": fields, "serializeTypeCurrentRPC": "JSON",
 	})
 	if err != nil {
 		return answer{}, err
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return answer{}, err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-
 	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
 	frame = binary.BigEndian.AppendUint32(frame, uint32(len(header)))
 	frame = append(append(frame, header...), body...)
-	if _, err := conn.Write(frame); err != nil {
-		return answer{}, fmt.Errorf("request %d to %s: %w", code, addr, err)
+	if _, err := c.Write(frame); err != nil {
+		return answer{}, fmt.Errorf("request %d to %s: %w", code, c.RemoteAddr(), err)
 	}
 	for {
-		a, err := readAnswer(conn)
+		a, err := readAnswer(c)
 		if err != nil {
-			return answer{}, fmt.Errorf("request %d to %s: %w", code, addr, err)
+			return answer{}, fmt.Errorf("request %d to %s: %w", code, c.RemoteAddr(), err)
 		}
 		if a.Flag&1 != 0 { // an answer, not a request of the server's own
 			return a, nil

@@ -28,7 +28,7 @@ func newTable(c memory.Config) func(t testing.TB) storagetest.Table {
 }
 
 func TestStore(t *testing.T) {
-	storagetest.Run(t, storagetest.Config{NewTable: newTable(memory.Config{}), KeepsParts: true, DropsExpired: true})
+	storagetest.Run(t, storagetest.Config{NewTable: newTable(memory.Config{}), KeepsParts: true, ExactBatches: true, DropsExpired: true})
 }
 
 func BenchmarkStore(b *testing.B) {

@@ -34,6 +34,7 @@ func suite(url string) storagetest.Config {
 		NewTable:     func(t testing.TB) storagetest.Table { return newTable(t, url) },
 		KeepsParts:   true,
 		ServerClock:  true,
+		ExactBatches: true,
 		DropsExpired: true,
 	}
 }

@@ -176,7 +176,7 @@ var caughtBy = map[flaw][]string{
 }
 
 func flawedConfig(f flaw) Config {
-	return Config{NewTable: newFlawedTable(f), KeepsParts: true, ServerClock: true}
+	return Config{NewTable: newFlawedTable(f), KeepsParts: true, ServerClock: true, ExactBatches: true}
 }
 
 // TestRightStorePasses runs the suite on the store without a flaw.

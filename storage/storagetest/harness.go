@@ -35,6 +35,11 @@ type Config struct {
 	// bubble, used there by one call at a time, and closed there.
 	ServerClock bool
 
+	// ExactBatches declares that a call of several keys tells of each exactly what became of it, even while other
+	// processes act on the same keys as the same owners, or an operator forgets them. Without it histories have one key a
+	// call, but for Lookup. Owners being random for each claim, only an operator can make the difference.
+	ExactBatches bool
+
 	// DropsExpired declares that records past their time leave the table by themselves, so that a [rmqdedup.Sweeper]
 	// may find fewer of them than there were.
 	DropsExpired bool

@@ -1,0 +1,156 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+)
+
+// maxRounds is how often an acquire begins again because a row vanished or changed hands between two of its
+// statements.
+const maxRounds = 8
+
+var errRestless = errors.New("the record changed hands again and again while it was claimed: try again")
+
+var acquire = operation{
+	name:  "acquire",
+	valid: func(r *rmqdedup.Request) error { return r.ValidateLease(Resolution) },
+	locked: func(it *item, found *row) {
+		switch {
+		case found == nil:
+			// Somebody has inserted it and not committed.
+			it.settle(rmqdedup.InFlight, &row{digest: it.digest, status: consuming})
+		case found.status == done && found.live():
+			it.settle(rmqdedup.Done, found)
+			return
+		case found.claimOf(it.req.Owner):
+			return // its own claim; whether it still is one the transaction decides
+		default:
+			found.status = consuming
+			it.settle(rmqdedup.InFlight, found)
+		}
+		it.answer.Left = max(it.answer.Left, lockWait*time.Second)
+	},
+}
+
+func init() { acquire.run = (*call).acquire }
+
+// Acquire implements [rmqdedup.Store]. One statement if every key is new; a second one reads what is claimed or DONE, and
+// an expired claim takes a third.
+func (s *Store) Acquire(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	return s.do(ctx, &acquire, reqs)
+}
+
+func (c *call) acquire(items []*item) error {
+	items = open(items) // after a lock, some have been answered
+	for range maxRounds {
+		if len(items) == 0 {
+			return nil
+		}
+		code, err := c.claim(items)
+		if err != nil {
+			return err
+		}
+		if code == 0 { // inserted, each of them
+			settleAll(items, rmqdedup.Claimed)
+			return nil
+		}
+		if len(items) == 1 && items[0].obey(code) {
+			return nil
+		}
+		found, err := c.find(items)
+		if err != nil {
+			return err
+		}
+		var orphans []*item
+		for _, it := range items {
+			if it.judge(found[it.digest]) {
+				orphans = append(orphans, it)
+			}
+		}
+		if err := c.takeOver(orphans, found); err != nil {
+			return err
+		}
+		items = open(items)
+	}
+	return errRestless
+}
+
+// claim sends the statement, and returns the insert id.
+func (c *call) claim(items []*item) (code int64, err error) {
+	args := make([]any, 0, 12*len(items))
+	for _, it := range items {
+		args = append(args, it.digest[:], it.req.Owner[:], milliseconds(it.req.Lease), milliseconds(it.req.Grace))
+		args = appendMessage(args, it.req)
+	}
+	result, err := c.exec(c.ctx, acquireSQL, len(items), args)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
+// obey answers by the insert id of a statement of one row, if that has changed it.
+func (it *item) obey(code int64) bool {
+	switch code {
+	case 4, 6:
+		it.settle(rmqdedup.Claimed, nil)
+	case 5:
+		it.settle(rmqdedup.TakenOver, nil) // at an earlier try, which had its record
+	default:
+		return false
+	}
+	return true
+}
+
+// judge answers by the row as it is after the statement, and says whether it is an orphan instead. One that has been removed since, or whose
+// retention has ended, is left for the next round.
+func (it *item) judge(r *row) (orphan bool) {
+	switch {
+	case r == nil:
+	case r.claimOf(it.req.Owner) && r.origin.IsZero():
+		it.settle(rmqdedup.Claimed, nil)
+	case r.claimOf(it.req.Owner):
+		it.settle(rmqdedup.TakenOver, nil)
+	case r.inFlight():
+		it.settle(rmqdedup.InFlight, r)
+	case r.status == consuming:
+		return true
+	case r.live():
+		it.settle(rmqdedup.Done, r)
+	}
+	return false
+}
+
+// takeOver takes over those orphans that are still as they were found, and leaves the others for the next round.
+func (c *call) takeOver(orphans []*item, found map[digest]*row) error {
+	for _, group := range alike(orphans, termsOf) {
+		r := group[0].req
+		args := appendOfKey(make([]any, 0, 11*len(group)+2), group, owner)
+		args = append(args, milliseconds(r.Lease), milliseconds(r.Grace))
+		args = appendOfKey(args, group, func(it *item) any { return attempt(it.req) })
+		args = appendOfKey(args, group, func(it *item) any { return int64(it.req.Fingerprint) })
+		args = appendOfKey(args, group, func(it *item) any { return text(it.req.MessageID) })
+		args = append(args, keys(group)...)
+		args = appendOfKey(args, group, func(it *item) any { return found[it.digest].owner[:] })
+		n, err := c.affected(c.ctx, takeOverSQL, len(group), args)
+		if err != nil {
+			return err
+		}
+		var now map[digest]*row
+		if 0 < n && n < len(group) {
+			if now, err = c.find(group); err != nil {
+				return err
+			}
+		}
+		for _, it := range group {
+			was, is := found[it.digest], now[it.digest]
+			if n == len(group) || is != nil && is.claimOf(it.req.Owner) && is.origin == was.owner {
+				it.settle(rmqdedup.TakenOver, was)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package mysql
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	gormmysql "gorm.io/driver/mysql"
+	"gorm.io/gorm"
+)
+
+// adopt returns the server that db is connected to, and its name for people.
+func adopt(db *gorm.DB) (*server, string, error) {
+	switch {
+	case db == nil:
+		return nil, "", errors.New("db is nil")
+	case db.Error != nil:
+		return nil, "", fmt.Errorf("db has an error already: %w", db.Error)
+	case db.Dialector == nil || db.Name() != gormmysql.DefaultDriverName:
+		return nil, "", errors.New("db is not one of gorm.io/driver/mysql")
+	}
+	pool := db.ConnPool
+	if db.Statement != nil && db.Statement.ConnPool != nil {
+		pool = db.Statement.ConnPool
+	}
+	if _, ok := pool.(gorm.TxCommitter); ok {
+		return nil, "", errors.New("db is inside a transaction, where a claim protects nothing until that commits: give the *gorm.DB that the transaction was begun on")
+	}
+	if config := dsnOf(db.Dialector); config != nil {
+		pool, err := openPool(config, defaultConns)
+		if err != nil {
+			return nil, "", fmt.Errorf("the DSN of db: %w", err)
+		}
+		return &server{db: pool}, nameOf(config), nil
+	}
+	sqlDB, err := db.DB()
+	if err != nil {
+		return nil, "", fmt.Errorf("db has no connection pool: %w", err)
+	}
+	return &server{db: sqlDB, shared: true}, "(the pool of a *gorm.DB)", nil
+}
+
+// dsnOf returns what db's connections are opened by, or nil if it was given them.
+func dsnOf(d gorm.Dialector) *mysqldriver.Config {
+	var config *gormmysql.Config
+	switch d := d.(type) {
+	case *gormmysql.Dialector:
+		config = d.Config
+	case gormmysql.Dialector:
+		config = d.Config
+	}
+	if config == nil || config.Conn != nil || config.DSN == "" {
+		return nil
+	}
+	if config.DriverName != "" && config.DriverName != gormmysql.DefaultDriverName {
+		return nil
+	}
+	parsed, err := mysqldriver.ParseDSN(config.DSN)
+	if err != nil {
+		return nil
+	}
+	return parsed
+}
+
+// defaultConns is how many connections a store opens at most.
+const defaultConns = 32
+
+// openPool opens connections of the store's own. It changes config.
+func openPool(config *mysqldriver.Config, conns int) (*sql.DB, error) {
+	if config.DBName == "" {
+		return nil, errors.New("it names no database: host:port/database")
+	}
+	if config.Params == nil {
+		config.Params = make(map[string]string)
+	}
+	const wait = "innodb_lock_wait_timeout"
+	if config.Params[wait] == "" {
+		config.Params[wait] = fmt.Sprint(lockWait)
+	}
+	// Statements of several keys go out in one round trip. Those of one key are prepared all the same.
+	config.InterpolateParams = true
+	// What the driver logs it returns as well, and a store does not log.
+	config.Logger = &mysqldriver.NopLogger{}
+	connector, err := mysqldriver.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	db.SetConnMaxIdleTime(maxIdleTime)
+	db.SetConnMaxLifetime(maxLifetime)
+	return db, nil
+}
+
+func nameOf(config *mysqldriver.Config) string { return config.Addr + "/" + config.DBName }

@@ -1,0 +1,256 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// lockWait is how long a statement waits for a row that a transaction has locked, in seconds, the least that
+	// innodb_lock_wait_timeout takes on MySQL.
+	lockWait = 1
+
+	// maxTries bounds how often a statement is tried that the server gave up on for the sake of others. On a Galera
+	// cluster that is ordinary: of several nodes that write a row at once all but one give up.
+	maxTries = 20
+	// The pause before the second try is at most minBackoff, and twice as long before each further one, up to maxBackoff.
+	minBackoff = 2 * time.Millisecond
+	maxBackoff = 100 * time.Millisecond
+)
+
+// A server runs statements on one table.
+type server struct {
+	db *sql.DB
+	// shared says that others use the pool, so that no setting of its connections may be left changed.
+	shared bool
+	table  string
+
+	sql      atomic.Pointer[renderer] // nil until the server has said what it is
+	prepared sync.Map                 // of *statement to *sql.Stmt; those of one key
+}
+
+// A runner is a pool or a connection.
+type runner interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// exec runs a statement that writes, for so many keys.
+func (s *server) exec(ctx context.Context, st *statement, keys int, args []any) (result sql.Result, err error) {
+	err = s.try(ctx, func() error {
+		text, err := s.render(ctx, st, keys)
+		if err != nil {
+			return err
+		}
+		if s.shared {
+			return s.patient(ctx, func(c runner) (err error) {
+				result, err = c.ExecContext(ctx, text, args...)
+				return err
+			})
+		}
+		if keys > 1 {
+			result, err = s.db.ExecContext(ctx, text, args...)
+			return err
+		}
+		// A message's own statements are prepared once a connection: of several keys there would be as many statements as
+		// there are numbers of keys, and the server bounds them (max_prepared_stmt_count).
+		prepared, err := s.prepare(ctx, st, text)
+		if err != nil {
+			return err
+		}
+		result, err = prepared.ExecContext(ctx, args...)
+		return err
+	})
+	return result, err
+}
+
+// affected runs a statement and returns how many rows it changed or removed.
+func (s *server) affected(ctx context.Context, st *statement, keys int, args []any) (int, error) {
+	result, err := s.exec(ctx, st, keys, args)
+	if err != nil {
+		return 0, err
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
+}
+
+// insertID runs a statement of one key and returns the number by which it answers.
+func (s *server) insertID(ctx context.Context, st *statement, args []any) (int64, error) {
+	result, err := s.exec(ctx, st, 1, args)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
+// query runs a statement that reads rows, for so many keys.
+func (s *server) query(ctx context.Context, st *statement, keys int, args ...any) (found []*row, err error) {
+	err = s.try(ctx, func() error {
+		found = found[:0]
+		rows, err := s.rows(ctx, st, keys, args)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			r, err := scan(rows)
+			if err != nil {
+				return err
+			}
+			found = append(found, r)
+		}
+		return rows.Err()
+	})
+	return found, err
+}
+
+// digests runs a statement that reads keys alone.
+func (s *server) digests(ctx context.Context, st *statement, keys int, args ...any) (found []digest, err error) {
+	err = s.try(ctx, func() error {
+		found = found[:0]
+		rows, err := s.rows(ctx, st, keys, args)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var d sql.RawBytes
+			if err := rows.Scan(&d); err != nil {
+				return err
+			}
+			if len(d) != len(digest{}) {
+				return fmt.Errorf("a digest is %d bytes long: the column is to be BINARY(%d)", len(d), len(digest{}))
+			}
+			found = append(found, digest(d))
+		}
+		return rows.Err()
+	})
+	return found, err
+}
+
+func (s *server) rows(ctx context.Context, st *statement, keys int, args []any) (*sql.Rows, error) {
+	text, err := s.render(ctx, st, keys)
+	if err != nil {
+		return nil, err
+	}
+	if s.shared || keys != 1 {
+		return s.db.QueryContext(ctx, text, args...)
+	}
+	prepared, err := s.prepare(ctx, st, text)
+	if err != nil {
+		return nil, err
+	}
+	return prepared.QueryContext(ctx, args...)
+}
+
+// try runs f again when the server gave up on its statement for the sake of another, and has changed nothing.
+func (s *server) try(ctx context.Context, f func() error) error {
+	for n := 1; ; n++ {
+		err := f()
+		if err == nil || n == maxTries || !gaveWay(err) {
+			return err
+		}
+		// Those that met will not meet again.
+		pause := time.NewTimer(rand.N(min(minBackoff<<(n-1), maxBackoff)))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return err
+		}
+	}
+}
+
+// prepare returns the statement of one key, which the pool prepares on each of its connections when it is first used there.
+func (s *server) prepare(ctx context.Context, st *statement, text string) (*sql.Stmt, error) {
+	if p, ok := s.prepared.Load(st); ok {
+		return p.(*sql.Stmt), nil
+	}
+	mine, err := s.db.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	p, others := s.prepared.LoadOrStore(st, mine)
+	if others {
+		_ = mine.Close() // somebody was faster
+	}
+	return p.(*sql.Stmt), nil
+}
+
+// patient gives f a connection of a shared pool that waits no longer for a lock than ours do, and then sets it back.
+func (s *server) patient(ctx context.Context, f func(runner) error) error {
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var was int
+	if err := c.QueryRowContext(ctx, "SELECT @@SESSION.innodb_lock_wait_timeout").Scan(&was); err != nil {
+		return err
+	}
+	if was <= lockWait {
+		return f(c)
+	}
+	set := func(ctx context.Context, seconds int) error {
+		_, err := c.ExecContext(ctx, "SET SESSION innodb_lock_wait_timeout = "+strconv.Itoa(seconds))
+		return err
+	}
+	if err := set(ctx, lockWait); err != nil {
+		return err
+	}
+	err = f(c)
+	if set(context.WithoutCancel(ctx), was) != nil {
+		// Nobody else is to get it as it is now.
+		_ = c.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	return err
+}
+
+func (s *server) render(ctx context.Context, st *statement, keys int) (string, error) {
+	r := s.sql.Load()
+	if r == nil {
+		var version string
+		if err := s.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+			return "", err
+		}
+		r = &renderer{table: s.table, dialect: dialectOf(version)}
+		s.sql.CompareAndSwap(nil, r)
+	}
+	return r.render(st, keys), nil
+}
+
+// dialectOf reads what VERSION() says, such as 9.7.0, 8.0.36-28 (Percona), 10.11.14-MariaDB-0+deb12u2 or 8.0.11-TiDB-v8.5.0.
+func dialectOf(version string) dialect {
+	for _, other := range []string{"MariaDB", "TiDB", "Vitess"} {
+		if strings.Contains(version, other) {
+			return valuesFunction
+		}
+	}
+	var number [3]int
+	_, _ = fmt.Sscanf(version, "%d.%d.%d", &number[0], &number[1], &number[2]) // what is not there is 0
+	if slices.Compare(number[:], []int{8, 0, 19}) >= 0 {
+		return rowAlias
+	}
+	return valuesFunction
+}
+
+func (s *server) close() error {
+	s.prepared.Range(func(_, p any) bool {
+		_ = p.(*sql.Stmt).Close()
+		return true
+	})
+	if s.shared {
+		return nil
+	}
+	return s.db.Close()
+}

@@ -17,13 +17,16 @@ gofiles  = $$(find . -name .local -prune -o -name '*.go' -print)
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ servers
 
-.PHONY: up down status env logs
-up: ## start RocketMQ and Redis (single, Cluster, Sentinel), or only SETS="redis …"; fetches what is missing
+.PHONY: up up-galera down status env logs
+up: ## start RocketMQ, Redis (single, Cluster, Sentinel), MySQL and MariaDB, or only SETS="redis …"; fetches what is missing
 	@$(servers) up $(SETS)
+
+up-galera: ## start a Galera cluster of three MariaDB servers; once started, the other commands mean it as well
+	@$(servers) up galera
 
 down: ## stop them
 	@$(servers) down $(SETS)
@@ -58,12 +61,23 @@ test-long: cgo ## also what takes minutes
 cgo: # the race detector is C
 	@scripts/need.sh gcc:gcc,libc6-dev
 
-.PHONY: fuzz bench
+.PHONY: fuzz bench bench-size bench-large test-galera
+test-galera: cgo ## what is asked of a Galera cluster, on three nodes, which it starts
+	@$(servers) with rocketmq galera -- $(GO) test -race -count=1 -timeout 20m -run Galera ./storage/mysql/... ./internal/e2e/...
+
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 bench: $(bin)/benchstat ## benchmarks, COUNT (6) times each, compared with the run before; kept in .local/bench
 	@$(servers) with -- scripts/bench.sh $(bin)/benchstat $(COUNT)
+
+bench-size: ## bytes a row of the MySQL table, on both servers
+	@$(servers) with mysql mariadb -- $(GO) test -run '^$$' -bench Size -benchtime 1x -timeout 20m ./storage/mysql
+
+bench-large: ## a claim in a table of 10 million rows over one in an empty table; restarts the databases with a buffer pool of 2 GiB
+	@$(servers) down mysql mariadb
+	@RMQDEDUP_BUFFER_POOL=2G RMQDEDUP_LARGE=1 $(servers) with mysql mariadb -- $(GO) test -run '^$$' -bench Large -benchtime 5x -timeout 120m ./storage/mysql
+	@$(servers) down mysql mariadb
 
 ##@ code
 

@@ -23,10 +23,13 @@ const (
 
 	// The bounds that probes can bring it to: this part of the largest batch, and this many times the shortest pause. Beyond them a
 	// table would no longer be emptied as fast as a busy group fills it.
-	smallestPart = 8
-	longestPause = 20
+	smallestPart = 4
+	longestPause = 5
 	// A new janitor begins at this part of the largest batch, and this many times the shortest pause.
 	firstPart = 4
+
+	// The pace goes by the median of so many probes beside batches: of claims on a quiet table, too, one in ten takes twice as long as most.
+	beside = 3
 
 	quietProbes = 5  // before the first batch; their median is what the quiet table needs
 	quietEvery  = 16 // batches; then, after the pause, one of them is measured anew, since the load changes too
@@ -44,6 +47,7 @@ type pace struct {
 	pause time.Duration
 
 	quiet []time.Duration // how long the last few probes took on the quiet table
+	busy  []time.Duration // and those beside batches
 }
 
 func newPace(largest int, shortest time.Duration) *pace {
@@ -56,17 +60,22 @@ func newPace(largest int, shortest time.Duration) *pace {
 func (p *pace) part(n int) int { return max(1, p.largest/n) }
 
 // begin forgets what the quiet table needed, which was in another sweep. Batch and pause stay.
-func (p *pace) begin() { p.quiet = p.quiet[:0] }
+func (p *pace) begin() { p.quiet, p.busy = p.quiet[:0], p.busy[:0] }
 
 // measured says whether it is known what the quiet table needs.
 func (p *pace) measured() bool { return len(p.quiet) > 0 }
 
 // quietened takes in how long a probe took while nothing of ours ran.
 func (p *pace) quietened(took time.Duration) {
-	if len(p.quiet) == quietProbes {
-		p.quiet = slices.Delete(p.quiet, 0, 1)
+	p.quiet = last(quietProbes, p.quiet, took)
+}
+
+// last appends d to those that are kept, n of them.
+func last(n int, kept []time.Duration, d time.Duration) []time.Duration {
+	if len(kept) == n {
+		kept = slices.Delete(kept, 0, 1)
 	}
-	p.quiet = append(p.quiet, took)
+	return append(kept, d)
 }
 
 // idle is what the quiet table needs: the median, since one probe in a few meets somebody else's hiccup.
@@ -74,13 +83,18 @@ func (p *pace) idle() time.Duration {
 	if !p.measured() {
 		return 0
 	}
-	sorted := slices.Sorted(slices.Values(p.quiet))
+	return median(p.quiet)
+}
+
+func median(of []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(of))
 	return sorted[len(sorted)/2]
 }
 
 // felt takes in how long a probe took beside a batch.
 func (p *pace) felt(took time.Duration) {
-	if float64(took) > slow*float64(max(p.idle(), quietFloor)) {
+	p.busy = last(beside, p.busy, took)
+	if float64(median(p.busy)) > slow*float64(max(p.idle(), quietFloor)) {
 		p.giveWay()
 		return
 	}

@@ -10,8 +10,8 @@
 #   scripts/servers.sh any    [SET...]           succeed if one of this checkout's servers runs
 #   scripts/servers.sh free-base                 a value for RMQDEDUP_PORT_BASE that nobody uses
 #
-# A set is a file in scripts/sets; without a name all of them are meant. RMQDEDUP_PORT_BASE (21000) moves all ports,
-# RMQDEDUP_PORT_<SET> those of one set. docs/servers.md has the rest.
+# A set is a file in scripts/sets; without a name all of them are meant, but galera only once it has been started.
+# RMQDEDUP_PORT_BASE (21000) moves all ports, RMQDEDUP_PORT_<SET> those of one set. docs/servers.md has the rest.
 set -euo pipefail
 
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -111,7 +111,7 @@ main() {
   command=("$@")
   [[ $verb == with ]] || ((${#command[@]} == 0)) || die "$verb takes no command"
   [[ $verb != with ]] || ((${#command[@]})) || die "usage: $0 with [SET...] -- COMMAND..."
-  ((${#sets[@]})) || mapfile -t sets < <(all_sets)
+  ((${#sets[@]})) || mapfile -t sets < <(meant_sets)
   "cmd_$verb"
 }
 

@@ -13,15 +13,30 @@
 #   ready NAME     succeeds when that server can be used; called again and again, so it should be quick
 #   variables      prints NAME=value lines, unquoted, for tests and examples
 #
+# and, where it needs them:
+#
+#   by_name=1      not one of the sets that are meant when no set is named, unless it has been started by its name
+#   ended          removes what should not outlast the servers; called when all of them have ended
+#
 # A further set, a database say, is one more file there.
 
 all_sets() { (cd "$root/scripts/sets" && ls -- *.sh) | sed 's/\.sh$//'; }
+
+# meant_sets: those that are meant when none is named.
+meant_sets() {
+  local set
+  for set in $(all_sets); do
+    if (enter "$set" && [[ ! $by_name || -e $dir/base ]]); then echo "$set"; fi
+  done
+}
 
 # enter SET: makes it the current set. Call it in a subshell, since every set's functions have the same names.
 enter() {
   set=$1 dir=$local_dir/servers/$1
   local own=RMQDEDUP_PORT_${1^^} port_base=${RMQDEDUP_PORT_BASE:-21000}
-  own=${own//-/_}
+  own=${own//-/_} by_name=
+  # shellcheck disable=SC2317 # a set that has something to remove says so
+  ended() { :; }
   # shellcheck source=/dev/null
   source "$root/scripts/sets/$set.sh"
   [[ $port_base =~ ^[0-9]+$ ]] || die "RMQDEDUP_PORT_BASE is $port_base, which is not a port"
@@ -60,6 +75,7 @@ begin_end() {
 finish_end() {
   local name
   for name in $(names | tac); do see_end "$name"; done
+  ended
   [[ ! -e $dir/base ]] || say "$set: stopped"
   rm -f "$dir/base"
 }

@@ -18,8 +18,8 @@
 //	max_conns     how many connections are opened at most: 32 unless told otherwise
 //
 // All others are the driver's own: tls, timeout (to connect), readTimeout, rejectReadOnly, collation and so on. What the driver does not know either it sets as a
-// variable of each session, such as wsrep_sync_wait. Options that change what statements answer (clientFoundRows, interpolateParams, parseTime, loc) make no difference to this
-// package, and innodb_lock_wait_timeout is 1 unless the URL sets it.
+// variable of each session, such as wsrep_sync_wait. Options that change what statements answer (clientFoundRows, interpolateParams, parseTime, loc, charset, collation, autocommit)
+// make no difference to this package, and innodb_lock_wait_timeout is 1 unless the URL sets it. In what stands behind the last slash of a DSN, / and @ are written as %2F and %40.
 //
 // # Guarantee
 //

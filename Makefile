@@ -61,7 +61,7 @@ test-long: cgo ## also what takes minutes
 cgo: # the race detector is C
 	@scripts/need.sh gcc:gcc,libc6-dev
 
-.PHONY: fuzz bench bench-size bench-large test-galera
+.PHONY: fuzz bench bench-size bench-sweep bench-large test-galera
 test-galera: cgo ## what is asked of a Galera cluster, on three nodes, which it starts
 	@$(servers) with rocketmq galera -- $(GO) test -race -count=1 -timeout 20m -run Galera ./storage/mysql/... ./internal/e2e/...
 
@@ -73,6 +73,9 @@ bench: $(bin)/benchstat ## benchmarks, COUNT (6) times each, compared with the r
 
 bench-size: ## bytes a row of the MySQL table, on both servers
 	@$(servers) with mysql mariadb -- $(GO) test -run '^$$' -bench Size -benchtime 1x -timeout 20m ./storage/mysql
+
+bench-sweep: ## what a sweep of 200,000 rows costs the claims that go on meanwhile, beside one large DELETE
+	@$(servers) with mysql mariadb -- $(GO) test -run '^$$' -bench Sweep -benchtime 1x -timeout 60m ./janitor
 
 bench-large: ## a claim in a table of 10 million rows over one in an empty table; restarts the databases with a buffer pool of 2 GiB
 	@$(servers) down mysql mariadb

@@ -10,7 +10,7 @@ now=$dir/$(date +%Y%m%d-%H%M%S)-$(git rev-parse --short HEAD 2> /dev/null || ech
 
 # One package at a time: two that run together on two cores measure each other. A run that is broken off leaves no result
 # that the next would be compared with.
-go test -run '^$' -bench . -benchmem -count "$2" -p 1 -timeout 60m ./rmqdedup/... ./storage/... | tee "$now.part"
+go test -run '^$' -bench . -skip 'Size|Large' -benchmem -count "$2" -p 1 -timeout 60m ./rmqdedup/... ./storage/... | tee "$now.part"
 mv "$now.part" "$now"
 echo "kept in $now"
 "$1" ${before:+"$before"} "$now"

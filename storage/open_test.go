@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,6 +31,8 @@ func TestOpen(t *testing.T) {
 		"Single":   func(t *testing.T) string { return testenv.Require(t, "RMQDEDUP_REDIS") },
 		"Cluster":  func(t *testing.T) string { return testenv.Require(t, "RMQDEDUP_REDIS_CLUSTER") },
 		"Sentinel": func(t *testing.T) string { return testenv.Require(t, "RMQDEDUP_REDIS_SENTINEL") },
+		"MySQL":    func(t *testing.T) string { return newTable(t, testenv.Require(t, "RMQDEDUP_MYSQL")) },
+		"MariaDB":  func(t *testing.T) string { return asDSN(newTable(t, testenv.Require(t, "RMQDEDUP_MARIADB"))) },
 	}
 	for name, url := range urls {
 		t.Run(name, func(t *testing.T) {
@@ -54,6 +57,71 @@ func TestOpen(t *testing.T) {
 				t.Errorf("after Close: %v", err)
 			}
 		})
+	}
+}
+
+// newTable returns a server's URL with a table that is not there yet, and that is removed when the test ends.
+func newTable(t *testing.T, server string) string {
+	t.Helper()
+	table := "test_" + rmqdedup.NewOwner().String()
+	t.Cleanup(func() {
+		db, err := sql.Open("mysql", asDSN(server))
+		if err == nil {
+			defer db.Close()
+			_, err = db.Exec("DROP TABLE IF EXISTS " + table)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return server + "?migrate=true&table=" + table
+}
+
+// asDSN says the same as a URL, as a DSN.
+func asDSN(url string) string {
+	user, rest, _ := strings.Cut(strings.TrimPrefix(url, "mysql://"), "@")
+	address, database, _ := strings.Cut(rest, "/")
+	return user + "@tcp(" + address + ")/" + database
+}
+
+// Migrate makes what Open needs, once, and has nothing to do for a store that needs nothing.
+func TestMigrate(t *testing.T) {
+	for _, variable := range []string{"RMQDEDUP_MYSQL", "RMQDEDUP_MARIADB"} {
+		t.Run(variable, func(t *testing.T) {
+			url := strings.Replace(newTable(t, testenv.Require(t, variable)), "migrate=true", "migrate=false", 1)
+			if s, err := storage.Open(t.Context(), url); err == nil {
+				_ = s.Close()
+				t.Error("opened without a table")
+			}
+			for _, u := range []string{url, asDSN(url)} {
+				if err := storage.Migrate(t.Context(), u); err != nil {
+					t.Errorf("%s: %v", u, err)
+				}
+			}
+			s, err := storage.Open(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = s.Close()
+		})
+	}
+	// Neither has anything to create, so nobody is asked.
+	for _, url := range []string{"memory://", "redis://127.0.0.1:1"} {
+		if err := storage.Migrate(t.Context(), url); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	for url, says := range map[string]string{
+		"mysql://user:s3cret@127.0.0.1:1/orders": "127.0.0.1:1",
+		"mysql://user:s3cret@localhost":          "there is no database",
+		"user:s3cret@tcp(127.0.0.1:1)/orders":    "127.0.0.1:1",
+		"redis://user:s3cret@localhost?db=x":     "option db",
+		"mysq://user:s3cret@localhost/orders":    "did you mean mysql://",
+		"":                                       "no scheme",
+	} {
+		if err := storage.Migrate(t.Context(), url); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: error %v; want one that says %q, and no password", url, err, says)
+		}
 	}
 }
 
@@ -133,6 +201,17 @@ func TestBadURLs(t *testing.T) {
 		{"redis+cluster://user:s3cret@localhost?addr=s3cret:x", "addr"},
 		{"redis+sentinel://user:s3cret@localhost?password=s3cret", "master_name"},
 		{"redis+sentinel://user:s3cret@localhost?passwort=s3cret&master_name=m", "did you mean password"},
+		{"mysql://user:s3cret@localhost", "there is no database"},
+		{"mysql://user:s3cret@/orders", "there is no host"},
+		{"mysql://user:s3cret@localhost:x/orders", "65535"},
+		{"mysql://user:s3/cret@localhost/orders", "percent-encoded"},
+		{"mysql://user:s3cret@localhost/orders?table=s3cret!", "option table"},
+		{"mysql://user:s3cret@localhost/orders?max_conns=s3cret", "option max_conns"},
+		{"mysqld://user:s3cret@localhost/orders", "did you mean mysql://"},
+		{"user:s3cret@tcp(localhost)/", "there is no database"},
+		{"user:s3cret@tcp(localhost)/orders?tls=nowhere", "nowhere"},
+		{"user:s3cret@tcp(localhost)/orders?migrate=s3cret", "option migrate"},
+		{"user:s3cret/orders", "no scheme"},
 		{"memory://user:s3cret@localhost", "no host"},
 		{"memory://:s3cret@", "no host"},
 		{"memory:///s3cret", "no host"},
@@ -144,6 +223,8 @@ func TestBadURLs(t *testing.T) {
 		{"redis+cluster://user:s3cret@127.0.0.1:1", "127.0.0.1:1"},
 		{"redis+sentinel://user:s3cret@127.0.0.1:1?master_name=m&username=s3cret&password=s3cret", "127.0.0.1:1"},
 		{"rediss://user:s3cret@127.0.0.1:1", "127.0.0.1:1"},
+		{"mysql://user:s3cret@127.0.0.1:1/orders", "127.0.0.1:1"},
+		{"user:s3cret@tcp(127.0.0.1:1)/orders", "127.0.0.1:1"},
 	} {
 		t.Run(strings.ReplaceAll(c.url, "/", "|"), func(t *testing.T) {
 			if strings.Contains(c.url, "addr=s3cret") && !strings.Contains(c.url, ":x") {
@@ -211,5 +292,5 @@ func ExampleOpen() {
 	fmt.Println(err)
 	// Output:
 	// claimed <nil>
-	// storage: there is no store for redsi://; did you mean redis://? There are memory://, redis://, rediss://, redis+cluster://, rediss+cluster://, redis+sentinel://, rediss+sentinel://
+	// storage: there is no store for redsi://; did you mean redis://? There are memory://, redis://, rediss://, redis+cluster://, rediss+cluster://, redis+sentinel://, rediss+sentinel://, mysql://
 }

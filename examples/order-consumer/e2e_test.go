@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,19 +58,115 @@ func TestEndToEndDeadLetters(t *testing.T) {
 	}
 }
 
-// A member dies in its handler, as by kill -9, and the one that is left does what it has not done, and nothing else.
+// Case 17: a member dies in its handler, as by kill -9, and the one that is left does what it has not done, and nothing else. The dead one's claim is
+// taken over from a table, if no janitor has cleared it before that; in Redis it is gone when it ends.
 func TestEndToEndCrash(t *testing.T) {
+	for _, c := range []struct {
+		name, variable string
+		table, janitor bool
+	}{
+		{"Redis", "RMQDEDUP_REDIS", false, false},
+		{"MySQL", "RMQDEDUP_MYSQL", true, false},
+		{"MySQLAndJanitor", "RMQDEDUP_MYSQL", true, true},
+		{"MariaDB", "RMQDEDUP_MARIADB", true, false},
+		{"MariaDBAndJanitor", "RMQDEDUP_MARIADB", true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := testenv.Require(t, c.variable)
+			if c.table {
+				store = testenv.OwnTable(t, store)
+			}
+			name := fmt.Sprintf("crash-%d-%d", os.Getpid(), time.Now().UnixNano())
+			group := []string{"-store", store, "-topic", name, "-group", name, "-ledger", filepath.Join(t.TempDir(), "ledger")}
+			// With one handler nothing is done in the moment of death that could not be noted any more.
+			dies := start(t, append(group, "-member", "-handlers", "1", "-crash-after", "30")...)
+			dies.stdout.await(t, "topic "+name)
+			if c.janitor {
+				group = append(group, "-janitor", "@every 1s")
+			}
+			lives := start(t, append(group, "-produce", "500")...)
+			t.Parallel() // all of them run, which is mostly waiting, at the same time
+			lives.endsWell(t)
+			dies.end(t, -1)
+			if status, ok := dies.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() != syscall.SIGKILL {
+				t.Errorf("the member that was to die ended by %v", dies.ProcessState)
+			}
+			found, want := lives.row(t, "taken over"), 0
+			if c.janitor {
+				found += lives.row(t, cleanedRow)
+			}
+			if c.table {
+				want = 1
+			}
+			if found != want {
+				t.Errorf("%d claims of the dead member were taken over or cleared, want %d", found, want)
+			}
+			if told := strings.Contains(lives.stderr.String(), "janitor: in time for the retries"); told != c.janitor {
+				t.Errorf("the janitor's arithmetic is told: %v, want %v\n%s", told, c.janitor, &lives.stderr)
+			}
+			if told := strings.Contains(lives.stdout.String(), "no janitor runs here"); told != (c.table && !c.janitor) {
+				t.Errorf("that no janitor runs is told: %v\n%s", told, &lives.stdout)
+			}
+		})
+	}
+}
+
+const cleanedRow = "dead claims that the janitor cleared"
+
+// The janitor clears what a member leaves that is the last one: nobody comes to take it over.
+func TestEndToEndJanitorClears(t *testing.T) {
 	t.Parallel()
-	name := fmt.Sprintf("crash-%d-%d", os.Getpid(), time.Now().UnixNano())
-	group := []string{"-topic", name, "-group", name, "-ledger", filepath.Join(t.TempDir(), "ledger")}
-	// With one handler nothing is done in the moment of death that could not be noted any more.
-	dies := start(t, append(group, "-member", "-handlers", "1", "-crash-after", "30")...)
-	dies.stdout.await(t, "topic "+name)
-	lives := start(t, append(group, "-produce", "500")...)
-	lives.endsWell(t)
+	name := fmt.Sprintf("clears-%d-%d", os.Getpid(), time.Now().UnixNano())
+	store := testenv.OwnTable(t, testenv.Require(t, "RMQDEDUP_MYSQL"))
+	common := []string{"-store", store, "-ledger", filepath.Join(t.TempDir(), "ledger")}
+	dies := start(t, append(common, "-topic", name, "-group", name, "-handlers", "1", "-crash-after", "3", "-produce", "5", "-lease", "1s")...)
 	dies.end(t, -1)
-	if status, ok := dies.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() != syscall.SIGKILL {
-		t.Errorf("the member that was to die ended by %v", dies.ProcessState)
+	// Of another group: what it clears is not its own.
+	cleans := start(t, append(common, "-topic", name+"-2", "-group", name+"-2", "-member", "-janitor", "@every 1s")...)
+	cleans.stderr.await(t, "janitor: swept")
+	if err := cleans.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	cleans.end(t, exitInterrupted)
+	if n := cleans.row(t, cleanedRow); n != 1 {
+		t.Errorf("cleared %d claims, want the one of the member that died\n%s", n, &cleans.stdout)
+	}
+}
+
+// With -migrate=false the table is left to others, and missed; without it a process creates it, and another one finds it. The store is a DSN.
+func TestEndToEndMigrate(t *testing.T) {
+	t.Parallel()
+	u, err := url.Parse(testenv.OwnTable(t, testenv.Require(t, "RMQDEDUP_MARIADB")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn := fmt.Sprintf("%s@tcp(%s)%s?%s", u.User, u.Host, u.Path, u.RawQuery)
+	p := start(t, "-store", dsn, "-migrate=false", "-produce", "10")
+	p.end(t, exitBad)
+	if table := u.Query().Get("table"); !strings.Contains(p.stderr.String(), table) || !strings.Contains(p.stderr.String(), "Migrate") {
+		t.Errorf("the error does not say that table %s is missing, or not how to mend it: %s", table, &p.stderr)
+	}
+	start(t, "-store", dsn, "-produce", "10", "-duplicates", "0", "-fail", "0").end(t, exitGood)
+	start(t, "-store", dsn, "-migrate=false", "-produce", "10", "-duplicates", "0", "-fail", "0").end(t, exitGood)
+}
+
+// The commands that a first run shows at its end work as they are shown. They have fewer orders here.
+func TestEndToEndCommands(t *testing.T) {
+	for _, server := range []string{"RMQDEDUP_NAMESRV", "RMQDEDUP_REDIS", "RMQDEDUP_MYSQL", "RMQDEDUP_DELAY_LEVELS"} {
+		testenv.Require(t, server)
+	}
+	var running []*program
+	for line := range strings.Lines(commands) {
+		if flags, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./examples/order-consumer "); ok {
+			running = append(running, launchBy(t, exec.Command("sh", "-c", `exec "$0" `+flags+" -seed 1 -produce 300 -fail 0.07", os.Args[0]))) //nolint:gosec // itself
+		}
+	}
+	t.Parallel()
+	if len(running) != 4 {
+		t.Errorf("%d commands, want 4", len(running))
+	}
+	for _, p := range running {
+		p.endsWell(t)
 	}
 }
 
@@ -113,7 +210,13 @@ func start(t *testing.T, args ...string) *program {
 // launch starts the example with these arguments alone.
 func launch(t *testing.T, args ...string) *program {
 	t.Helper()
-	p := &program{Cmd: exec.Command(os.Args[0], args...)} //nolint:gosec // itself
+	return launchBy(t, exec.Command(os.Args[0], args...)) //nolint:gosec // itself
+}
+
+// launchBy starts the example by a command.
+func launchBy(t *testing.T, command *exec.Cmd) *program {
+	t.Helper()
+	p := &program{Cmd: command}
 	p.Env = append(os.Environ(), asProgram+"=1")
 	p.Stdout, p.Stderr = &p.stdout, &p.stderr
 	if err := p.Start(); err != nil {

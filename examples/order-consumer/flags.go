@@ -16,8 +16,11 @@ import (
 
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 
+	"github.com/rmqdedup/rmqdedup-go/janitor"
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 	"github.com/rmqdedup/rmqdedup-go/rmqtest"
+	"github.com/rmqdedup/rmqdedup-go/storage/memory"
+	"github.com/rmqdedup/rmqdedup-go/storage/mysql"
 )
 
 // A config is what the flags say.
@@ -25,6 +28,8 @@ type config struct {
 	namesrv       []string // host:port, the hosts as IP addresses
 	topic, group  string
 	store         string
+	migrate       bool
+	janitor       string // its schedule; "" for none
 	key           string
 	mode          rmqdedup.Mode
 	batch         int
@@ -48,6 +53,8 @@ type config struct {
 	nameServer string // -namesrv as given
 	inProcess  bool   // it was not
 	broker     *rmqtest.Broker
+	janitorLog *slog.Logger
+	uncleaned  bool // the store needs a janitor, and this process has none
 	modeName   string
 	levels     string
 }
@@ -64,7 +71,9 @@ func (c *config) flags() *flag.FlagSet {
 	f.StringVar(&c.nameServer, "namesrv", "", "name servers of RocketMQ, `host:port,…` (default: a broker in this process)")
 	f.StringVar(&c.topic, "topic", "", "`name` of the topic, which is made if it does not exist (default: one of this run's own)")
 	f.StringVar(&c.group, "group", "", "`name` of the consumer group (default: one of this run's own)")
-	f.StringVar(&c.store, "store", "memory://", "`URL` of the state table: memory://, redis://host:port/db, …")
+	f.StringVar(&c.store, "store", "memory://", "`URL` of the state table: memory://, redis://host:port/db, mysql://user:password@host:port/database, …; or a DSN, user:password@tcp(host:port)/database")
+	f.BoolVar(&c.migrate, "migrate", true, "create the state table at the start, if the store has one and it is not there; -migrate=false leaves that to others")
+	f.StringVar(&c.janitor, "janitor", "", "`schedule` by which a janitor clears what is past its time from a MySQL: '@every 30s', or five fields as cron has them (default: none)")
 	f.StringVar(&c.key, "key", byOrderID, "`what` makes two messages the same work: message-id or order-id")
 	f.StringVar(&c.modeName, "mode", "concurrent", "`mode` of the consumer: concurrent, or ordered, which handles one message a queue at a time")
 	f.IntVar(&c.batch, "batch", 1, "most messages in a call of the handler, a `number` from 1 to 1024")
@@ -157,7 +166,7 @@ func (c *config) check() error {
 	if c.member && (c.topic == "" || c.group == "") {
 		bad("-member: give -topic and -group too, those of the process that produces")
 	}
-	if c.member && strings.HasPrefix(c.store, "memory:") {
+	if c.member && c.inMemory() {
 		bad("-member: -store memory:// is each process's own; give one that they share, such as redis://host:port/0")
 	}
 	if c.topic == "" {
@@ -174,7 +183,10 @@ func (c *config) check() error {
 	name("topic", c.topic)
 	name("group", c.group)
 	if c.store == "" {
-		bad("-store is empty; give a URL such as memory:// or redis://host:port/0")
+		bad("-store is empty; give a URL such as memory://, redis://host:port/0 or mysql://user:password@host:port/database")
+	}
+	if err := checkSchedule(c.janitor); err != nil {
+		bad("-janitor %q: %w", c.janitor, err)
 	}
 	if c.key != byMessageID && c.key != byOrderID {
 		bad("-key %q: give %s or %s", c.key, byMessageID, byOrderID)
@@ -223,6 +235,22 @@ func (c *config) check() error {
 	}
 	return errors.Join(problems...)
 }
+
+// checkSchedule says what is wrong with a janitor's schedule before anything is started for it.
+func checkSchedule(spec string) error {
+	if spec == "" {
+		return nil
+	}
+	unused, err := memory.New(memory.Config{})
+	if err != nil {
+		return err
+	}
+	_, err = janitor.New(unused, janitor.Config{Schedule: spec})
+	return err
+}
+
+// inMemory says whether the store is this process's own.
+func (c *config) inMemory() bool { return strings.HasPrefix(c.store, "memory:") }
 
 // resolve makes the host of a name server an IP address, since the client takes nothing else.
 func resolve(server string) (string, error) {
@@ -290,6 +318,9 @@ func (c *config) describe() string {
 	if !c.member {
 		s += fmt.Sprintf("%d orders, %d of them sent again, seed %d\n", c.produce, c.sentAgain(), c.seed)
 	}
+	if c.uncleaned {
+		s += "no janitor runs here (-janitor '@every 30s' has one): unless one runs elsewhere, what is past its time stays in the table\n"
+	}
 	return s
 }
 
@@ -297,6 +328,13 @@ func (c *config) describe() string {
 func place(s string) string {
 	if !strings.Contains(s, ":") {
 		return s
+	}
+	if mysql.IsDSN(s) {
+		u, err := mysql.ParseURL(s)
+		if err != nil {
+			return "(a DSN that does not parse)"
+		}
+		return u.String()
 	}
 	u, err := url.Parse(s)
 	if err != nil {
@@ -313,7 +351,11 @@ func setLogs(c *config, to io.Writer) {
 	} else {
 		rlog.SetLogLevel("error")
 	}
-	slog.SetDefault(slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: level})))
+	log := func(level slog.Level) *slog.Logger {
+		return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: level}))
+	}
+	slog.SetDefault(log(level))
+	c.janitorLog = log(min(level, slog.LevelInfo)) // which has little to say, such as whether it comes by in time
 }
 
 func usage(to io.Writer) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/storage/memory"
 )
 
 // words splits a command line at its blanks; "+" in a word is a blank of its own.
@@ -37,8 +38,54 @@ func TestFlagsAreTakenAsGiven(t *testing.T) {
 	if n := cfg.maxReconsumeTimes(); n != rmqdedup.NoReconsume {
 		t.Errorf("-max-reconsume 0 gives %d, want NoReconsume", n)
 	}
+	if !cfg.migrate || cfg.janitor != "" {
+		t.Errorf("without flags for them: migrate %v, janitor %q", cfg.migrate, cfg.janitor)
+	}
 	if cfg.ownNames {
 		t.Error("names that were given are taken for the run's own, which it removes")
+	}
+}
+
+func TestFlagsOfTheTable(t *testing.T) {
+	for _, store := range []string{"mysql://user:hush@h:1/db?table=t", "user:hush@tcp(h:1)/db?table=t"} {
+		cfg, err := parseFlags([]string{"-store", store, "-migrate=false", "-janitor", "@every 30s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.store != store || cfg.migrate || cfg.janitor != "@every 30s" {
+			t.Errorf("store %s, migrate %v, janitor %q", cfg.store, cfg.migrate, cfg.janitor)
+		}
+		if said := cfg.describe(); !strings.Contains(said, "store mysql://h:1/db,") {
+			t.Errorf("%s is not shown as what it is: %s", store, said)
+		}
+	}
+}
+
+// That a table is not cleaned is said where it matters, and nowhere else.
+func TestUncleanedTableIsTold(t *testing.T) {
+	const told = "no janitor runs here"
+	inMemory, err := memory.New(memory.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		want bool
+	}{
+		{"-store mysql://h/db", true}, // what decides is that the store can be swept, as the one in memory can
+		{"-store mysql://h/db -janitor @hourly", false},
+		{"-store memory://", false},
+	} {
+		cfg, err := parseFlags(words(c.args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cfg.newJanitor(inMemory, rmqdedup.Config{}, &tally{}); err != nil {
+			t.Fatal(err)
+		}
+		if said := cfg.describe(); strings.Contains(said, told) != c.want {
+			t.Errorf("%s: want %v that it is told: %s", c.args, c.want, said)
+		}
 	}
 }
 
@@ -115,6 +162,10 @@ func TestFlagsThatAreWrong(t *testing.T) {
 		{ok + "-delay-levels 1s+soon", []string{"-delay-levels", `"soon"`, "messageDelayLevel"}},
 		{ok + "-delay-levels 0s", []string{"-delay-levels", `"0s"`}},
 		{ok + "-topic a/b", []string{`-topic "a/b"`}},
+		{ok + "-janitor daily", []string{`-janitor "daily"`, "@every 1m30s"}},
+		{ok + "-janitor 5+*+*+*", []string{`-janitor "5 * * *"`, "five fields"}},
+		{ok + "-janitor @hourly -janitor=bad -batch 0", []string{"2 things", `-janitor "bad"`, "-batch 0"}},
+		{ok + "-migrate=perhaps", []string{`"perhaps"`, "-migrate"}},
 		{ok + "-store=", []string{"-store is empty"}},
 		{ok + "-member", []string{"-member", "-topic", "-group"}},
 		{ok + "-member -topic t -group g", []string{"-member", "memory://"}},

@@ -64,6 +64,20 @@ func (c *config) shutDown(group, client string, stop func() error) error {
 const withServers = `    make up && eval "$(make -s env)"
     go run ./examples/order-consumer -namesrv "$RMQDEDUP_NAMESRV" -store "$RMQDEDUP_REDIS" -delay-levels "$RMQDEDUP_DELAY_LEVELS" -lease 5s`
 
+// commands are those that next shows. They work as they stand here.
+const commands = withServers + `
+
+The same with the state table in MySQL, and a janitor that keeps it clean:
+
+    go run ./examples/order-consumer -namesrv "$RMQDEDUP_NAMESRV" -store "$RMQDEDUP_MYSQL" -delay-levels "$RMQDEDUP_DELAY_LEVELS" -lease 5s -janitor '@every 30s'
+
+With the Redis or the MySQL alone, and the broker in process:
+
+    make up SETS="redis mysql" && eval "$(make -s env)"
+    go run ./examples/order-consumer -store "$RMQDEDUP_REDIS"
+    go run ./examples/order-consumer -store "$RMQDEDUP_MYSQL" -janitor '@every 30s'
+`
+
 // next says how to go on from a run in process.
 func (c *config) next(to io.Writer) {
 	fmt.Fprintf(to, `
@@ -71,12 +85,6 @@ The broker was in this process; the state table was %s. With a real RocketMQ and
 command starts (on Debian 12, as root; for other ways see docs/servers.md):
 
 %s
-
-With the Redis alone, and the broker in process:
-
-    make up SETS=redis && eval "$(make -s env)"
-    go run ./examples/order-consumer -store "$RMQDEDUP_REDIS"
-
 All flags: go run ./examples/order-consumer -h
-`, place(c.store), withServers)
+`, place(c.store), commands)
 }

@@ -16,7 +16,7 @@ func TestInProcess(t *testing.T) {
 	p := launch(t, fewOrders...)
 	t.Parallel()
 	p.endsWell(t)
-	for _, command := range []string{"make up", "-namesrv \"$RMQDEDUP_NAMESRV\" -store \"$RMQDEDUP_REDIS\"", "make up SETS=redis"} {
+	for _, command := range []string{"make up", "-namesrv \"$RMQDEDUP_NAMESRV\" -store \"$RMQDEDUP_REDIS\"", `-store "$RMQDEDUP_MYSQL" -delay-levels "$RMQDEDUP_DELAY_LEVELS" -lease 5s -janitor '@every 30s'`, `make up SETS="redis mysql"`} {
 		if !strings.Contains(p.stdout.String(), command) {
 			t.Errorf("the end lacks %q:\n%s", command, &p.stdout)
 		}

@@ -5,10 +5,11 @@
 //
 //	go run ./examples/order-consumer
 //	go run ./examples/order-consumer -namesrv 127.0.0.1:9876 -store redis://127.0.0.1:6379/0
+//	go run ./examples/order-consumer -namesrv 127.0.0.1:9876 -store mysql://user:password@127.0.0.1:3306/orders -janitor '@every 30s'
 //
 // The first one needs no server: the broker is rmqtest's, in the same process, and so is the state table.
 //
-// What a program of yours would have is the function consume, which wires store, wrapper and consumer together, and business.go, the
+// What a program of yours would have is the function consume, which wires store, wrapper, consumer and janitor together, and business.go, the
 // listener. The rest starts a broker (inprocess.go), makes topics, produces orders and keeps count.
 //
 // Several processes are one consumer group if they have the same -topic, -group, -store and -ledger; all but the one that produces have -member.
@@ -27,12 +28,18 @@ import (
 	"github.com/apache/rocketmq-client-go/v2"
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 
+	"github.com/rmqdedup/rmqdedup-go/janitor"
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 	"github.com/rmqdedup/rmqdedup-go/storage"
 )
 
-// consume starts the wrapped consumer; stop ends it, in the order that loses least.
+// consume starts the wrapped consumer, and the janitor beside it if there is to be one; stop ends them, in the order that loses least.
 func consume(ctx context.Context, cfg *config, books *ledger, counts *tally) (stop func() error, err error) {
+	if cfg.migrate {
+		if err := storage.Migrate(ctx, cfg.store); err != nil {
+			return nil, fmt.Errorf("-store: %w", err)
+		}
+	}
 	store, err := storage.Open(ctx, cfg.store)
 	if err != nil {
 		return nil, fmt.Errorf("-store: %w", err)
@@ -42,14 +49,19 @@ func consume(ctx context.Context, cfg *config, books *ledger, counts *tally) (st
 			_ = store.Close()
 		}
 	}()
-	dedup, err := rmqdedup.New(store, cfg.group, rmqdedup.Config{
+	wrapping := rmqdedup.Config{
 		Key:               cfg.keyFunc(), // rmqdedup.JSONField("order.id"), for instance
 		Mode:              cfg.mode,
 		Lease:             cfg.lease,
 		MaxReconsumeTimes: cfg.maxReconsumeTimes(),
 		DelayLevels:       cfg.delayLevels,
 		Observer:          rmqdedup.Observers(counts, rmqdedup.Log(nil)),
-	})
+	}
+	dedup, err := rmqdedup.New(store, cfg.group, wrapping)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	clean, err := cfg.newJanitor(store, wrapping, counts)
 	if err != nil {
 		return nil, &usageError{err}
 	}
@@ -71,11 +83,36 @@ func consume(ctx context.Context, cfg *config, books *ledger, counts *tally) (st
 	if err := c.Start(); err != nil {
 		return nil, fmt.Errorf("starting the consumer: %w", err)
 	}
+	cleaning, stopCleaning := context.WithCancel(context.Background())
+	cleaned := make(chan error, 1)
+	go func() { cleaned <- clean(cleaning) }()
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 		defer cancel()
-		return errors.Join(dedup.Shutdown(ctx, c), store.Close())
+		err := dedup.Shutdown(ctx, c)
+		stopCleaning()
+		return errors.Join(err, <-cleaned, store.Close()) // what the janitor does has to have ended before the store is closed
 	}, nil
+}
+
+// newJanitor returns what runs the janitor until its context ends, or does nothing if there is to be none.
+func (c *config) newJanitor(store rmqdedup.Store, consumer rmqdedup.Config, counts *tally) (run func(context.Context) error, err error) {
+	if c.janitor == "" {
+		// The store in memory drops what is past its time by itself, though it can be swept too.
+		_, keeps := rmqdedup.Find[rmqdedup.Sweeper](store)
+		c.uncleaned = keeps && !c.inMemory()
+		return func(context.Context) error { return nil }, nil
+	}
+	j, err := janitor.New(store, janitor.Config{
+		Schedule:  c.janitor,
+		Consumers: map[string]rmqdedup.Config{c.group: consumer}, // so that it says whether it comes by in time
+		Observer:  counts,
+		Logger:    c.janitorLog,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("-janitor: %w", err)
+	}
+	return j.Run, nil
 }
 
 // shutdownTime is what handlers that run are given to finish.

@@ -93,6 +93,11 @@ func (r *report) print(to io.Writer) {
 	rare("panics", c.panics)
 	rare("dead-lettered while in flight elsewhere", c.unsettled)
 	rare("dead-lettered with a batch-mate", c.mates)
+	if r.cfg.janitor != "" {
+		row("dead claims that the janitor cleared", c.cleared)
+		row("DONE that the janitor purged", c.purged)
+		rare("sweeps of the janitor that failed", c.failedSweeps)
+	}
 	if r.orders != nil {
 		row("orders with more than one successful run", r.twice)
 		row("orders without one", r.without)

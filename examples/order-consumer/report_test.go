@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,6 +55,31 @@ func TestReport(t *testing.T) {
 		r.print(&out)
 		if !strings.Contains(out.String(), c.say) {
 			t.Errorf("%s: the report lacks %q:\n%s", c.name, c.say, &out)
+		}
+	}
+}
+
+func TestReportOfTheJanitor(t *testing.T) {
+	for _, c := range []struct {
+		schedule string
+		failed   int
+		want     []string // rows, as they begin and end
+	}{
+		{"", 0, nil},
+		{"@hourly", 0, []string{"dead claims that the janitor cleared 2", "DONE that the janitor purged 3"}},
+		{"@hourly", 1, []string{"dead claims that the janitor cleared 2", "DONE that the janitor purged 3", "sweeps of the janitor that failed 1"}},
+	} {
+		r := &report{cfg: &config{janitor: c.schedule}, counts: counts{cleared: 2, purged: 3, failedSweeps: c.failed}}
+		var out strings.Builder
+		r.print(&out)
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			if strings.Contains(line, "janitor") {
+				got = append(got, strings.Join(strings.Fields(line), " "))
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("schedule %q: rows %q, want %q", c.schedule, got, c.want)
 		}
 	}
 }

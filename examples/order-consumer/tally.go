@@ -2,16 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
+	"github.com/rmqdedup/rmqdedup-go/janitor"
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 )
 
-// A tally is an observer that counts this process's messages, and notes in the ledger those that will not come again.
+// A tally is an observer that counts this process's messages, and notes in the ledger those that will not come again. It counts what the
+// janitor does, too.
 type tally struct {
 	rmqdedup.NopObserver
 	books *ledger
@@ -22,13 +25,14 @@ type tally struct {
 
 // counts are of messages. One that comes several times is counted as often.
 type counts struct {
-	delivered, run, suppressed   int
-	inFlight, retried, withMates int // sent back: found in flight, refused by the handler, in the same batch as one of these
-	takenOver                    int
-	held                         int // let go unanswered at the end
-	unreachable, unprotected     int // the store did not answer
-	claimsLost, panics           int
-	unsettled, mates             int // dead-lettered, though their handler did not refuse them
+	delivered, run, suppressed    int
+	inFlight, retried, withMates  int // sent back: found in flight, refused by the handler, in the same batch as one of these
+	takenOver                     int
+	held                          int // let go unanswered at the end
+	unreachable, unprotected      int // the store did not answer
+	claimsLost, panics            int
+	unsettled, mates              int // dead-lettered, though their handler did not refuse them
+	cleared, purged, failedSweeps int // by the janitor: claims, DONE; and its sweeps that failed
 }
 
 // End counts a delivery when it is answered.
@@ -70,6 +74,17 @@ func (t *tally) Event(_ context.Context, e rmqdedup.Event) {
 		t.unsettled++
 	case rmqdedup.EventBatchMateDeadLettered:
 		t.mates++
+	}
+}
+
+// Sweep counts what the janitor removed.
+func (t *tally) Sweep(_ context.Context, r janitor.Report) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cleared += r.Cleared
+	t.purged += r.Purged
+	if r.Err != nil && !r.Skipped && !errors.Is(r.Err, context.Canceled) { // that one was called off, at the end
+		t.failedSweeps++
 	}
 }
 

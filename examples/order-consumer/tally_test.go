@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 
+	"github.com/rmqdedup/rmqdedup-go/janitor"
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 )
 
@@ -53,6 +55,21 @@ func TestTally(t *testing.T) {
 		if open, _ := books.standing(c.copies); open != c.open {
 			t.Errorf("%s: %d copies are still to come, want %d", c.name, open, c.open)
 		}
+	}
+}
+
+func TestTallyCountsSweeps(t *testing.T) {
+	tl := &tally{}
+	for _, r := range []janitor.Report{
+		{Cleared: 2, Purged: 3},
+		{Cleared: 1, Err: errors.New("the store is away")},
+		{Purged: 1, Err: context.Canceled},
+		{Skipped: true, Err: janitor.ErrSweeping},
+	} {
+		tl.Sweep(context.Background(), r)
+	}
+	if got, want := tl.read(), (counts{cleared: 3, purged: 4, failedSweeps: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

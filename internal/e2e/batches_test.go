@@ -54,7 +54,7 @@ func (s *story) finished(names ...string) {
 // Case 20: of a batch [done, in flight, new] only what is new runs, once. The batch comes again because of the one in flight, of which the other
 // process makes a success here.
 func TestMixedBatch(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		s.finished("done")
 		for _, name := range []string{"done", "busy", "new"} {
 			s.send(name) // all there before the consumer is: one pull, one delivery
@@ -76,7 +76,7 @@ func TestMixedBatch(t *testing.T) {
 
 // The same when the other process fails: the message in flight runs when it comes again.
 func TestMixedBatchWhoseRivalFails(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		s.send("busy")
 		s.send("new")
 		other := s.rival("busy", lease)
@@ -92,7 +92,7 @@ func TestMixedBatchWhoseRivalFails(t *testing.T) {
 // Case 20: of a batch [done, fails, unseen] the handler sees the last two, and its failure is that of both; the next time what is done is
 // skipped again.
 func TestBatchWithAFailure(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		s.finished("done")
 		for _, name := range []string{"done", "fails", "unseen"} {
 			s.send(name)
@@ -110,7 +110,7 @@ func TestBatchWithAFailure(t *testing.T) {
 
 // Case 20: a batch of finished messages is acknowledged without a call; one key twice in a batch is one run.
 func TestBatchOfOneKindOnly(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		s.finished("done-1", "done-2")
 		s.send("done-1")
 		s.send("done-2")

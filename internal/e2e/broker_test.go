@@ -74,11 +74,14 @@ type directResult struct {
 	Remark string `json:"remark"`
 }
 
-// brokers are those that stories are played on, and how one comes by them.
-var brokers = []struct {
+// A venue is a broker by its name.
+type venue struct {
 	name string
 	open func(*testing.T) broker
-}{
+}
+
+// brokers are those that stories are played on, and how one comes by them.
+var brokers = []venue{
 	{"rocketmq", openRocketMQ},
 	{"rmqtest", openInProcess},
 }

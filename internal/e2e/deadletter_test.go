@@ -34,7 +34,7 @@ func (s *story) resend(dead *primitive.MessageExt) {
 // A message that its handler refuses to the end is dead-lettered, after one call more than it may come again. Case 26: sent once more, it
 // runs, since it failed; and after that it is skipped, since it is done.
 func TestRefusedToTheEnd(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		s.join("a", s.does(fail, fail, fail, succeed), attempts(2))
 		s.send("order-1")
 		dead := s.deadLetters(1)
@@ -50,7 +50,7 @@ func TestRefusedToTheEnd(t *testing.T) {
 
 // A duplicate at its last attempt waits for the one in flight rather than be dead-lettered, and is acknowledged when that succeeds.
 func TestDuplicateAtItsLastAttempt(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		gate := make(chan struct{})
 		s.join("a", s.does(hold(gate)), attempts(1))
 		s.send("order-1")
@@ -66,7 +66,7 @@ func TestDuplicateAtItsLastAttempt(t *testing.T) {
 
 // The same when the one in flight fails: the one that waited takes its place.
 func TestDuplicateAtItsLastAttemptRuns(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		gate := make(chan struct{})
 		s.join("a", s.does(then(hold(gate), fail), succeed), attempts(1))
 		s.send("order-1")
@@ -98,7 +98,7 @@ func TestHandlerDeadLettersItself(t *testing.T) {
 // With batches the client sends all of one back: what is done is dead-lettered together with what was refused, which is told. Case 26: sent
 // again, what was done is skipped and what was refused runs.
 func TestBatchMateIsDeadLettered(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		s.expect(rmqdedup.EventBatchMateDeadLettered)
 		s.finished("done")
 		s.send("done")

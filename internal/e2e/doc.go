@@ -4,15 +4,17 @@
 // what must come of them. The harness checks at the end what holds for every story: each piece of work succeeded exactly once and never
 // twice at a time, every message found an answer, nothing was dead-lettered, and the library told of nothing that is no part of the story.
 //
-// Stories are played on a real broker and on the one in package rmqtest. What one of the two cannot do it says itself (see broker.lacks).
+// Stories are played on a real broker and on the one in package rmqtest. What one of the two cannot do it says itself (see broker.lacks). The state is
+// kept in Redis; stories whose point is what becomes of a claim are played on MySQL and MariaDB as well (see setting.claims), and those of
+// the janitor on these alone.
 //
 //	eval "$(make -s env)"                     # where the servers are; make up starts them
 //	go test -race ./internal/e2e/...                      # all stories but those in which the client itself races,
 //	go test -run 'Ordered|Unraced' ./internal/e2e/...     # which are those of ordered consumers, and few others
-//	RMQDEDUP_LONG=1 go test …                             # also what takes minutes
+//	RMQDEDUP_LONG=1 go test …                             # also what takes minutes, and every story that needs a server on each of them
 //	RMQDEDUP_CLIENT_LOG=info go test …                    # with what the client logs
 //
-// Without servers the stories that need none are played, on rmqtest and in memory.
+// The story of two nodes needs a cluster, which make up-galera starts. Without servers the stories that need none are played, on rmqtest and in memory.
 //
 // The tests named TestClient… and TestOrderedClient… pin what the client does behind a listener's back and this library relies on or mends: one of
 // them fails when a new version of the client changes it.

@@ -10,7 +10,7 @@ import (
 
 // A duplicate that comes while the first copy runs is handed back, and acknowledged unrun when it comes again.
 func TestDuplicateWhileTheFirstRuns(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		gate := make(chan struct{})
 		s.join("a", s.does(hold(gate)))
 		s.send("order-1")
@@ -25,7 +25,7 @@ func TestDuplicateWhileTheFirstRuns(t *testing.T) {
 
 // If the first copy fails, the duplicate is there to run.
 func TestDuplicateRunsWhenTheFirstFails(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		gate := make(chan struct{})
 		s.join("a", s.does(then(hold(gate), fail), succeed))
 		s.send("order-1")
@@ -41,7 +41,7 @@ func TestDuplicateRunsWhenTheFirstFails(t *testing.T) {
 
 // Case 5: a producer's retry gives two message IDs for one order, and the second is acknowledged unrun.
 func TestDuplicateAfterTheFirst(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		s.join("a", s.does(succeed))
 		s.send("order-1", withID("producers-first-id"))
 		s.await(acknowledged, "order-1")
@@ -53,7 +53,7 @@ func TestDuplicateAfterTheFirst(t *testing.T) {
 
 // Case 22: one message ID at two offsets, delivered at once to two members.
 func TestOneMessageAtTwoOffsets(t *testing.T) {
-	play(t, setting{queues: 2}, func(s *story) {
+	play(t, setting{queues: 2, claims: true}, func(s *story) {
 		byID := func(r *role) { r.Key = rmqdedup.MessageID }
 		gate := make(chan struct{})
 		s.join("a", s.does(hold(gate)), byID)
@@ -71,7 +71,7 @@ func TestOneMessageAtTwoOffsets(t *testing.T) {
 
 // Case 23: a group that begins anew, its offsets lost, acknowledges hundreds of finished messages without a run.
 func TestReplay(t *testing.T) {
-	play(t, setting{queues: 4}, func(s *story) {
+	play(t, setting{queues: 4, claims: true}, func(s *story) {
 		const batches, size = 8, 50
 		for b := range batches {
 			s.sendBatch("order-%d", b*size, size, inQueue(b%4))
@@ -88,7 +88,7 @@ func TestReplay(t *testing.T) {
 
 // Case 7: two consumer groups share one store, and both process the message.
 func TestTwoGroupsShareAStore(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		s.join("a", s.does(succeed))
 		s.send("order-1")
 		s.await(acknowledged, "order-1")
@@ -125,7 +125,7 @@ func TestShadowMode(t *testing.T) {
 
 // A small, complete picture: several members, duplicates of every kind, failures, and each order done once.
 func TestManyOrders(t *testing.T) {
-	play(t, setting{queues: 4}, func(s *story) {
+	play(t, setting{queues: 4, claims: true}, func(s *story) {
 		workers := func(r *role) { r.options = append(r.options, consumer.WithConsumeGoroutineNums(10)) }
 		s.join("a", s.does(fail, succeed), workers)
 		s.join("b", s.does(succeed), workers)

@@ -48,6 +48,7 @@ func TestOperatorFreesARunningKey(t *testing.T) {
 		s.await(rmqdedup.EventClaimLost, "order-1")
 		s.await(failed, "order-1")
 		s.await(acknowledged, "order-1")
+		s.takenOver("order-1", 1)
 		s.want(2, started, "order-1")
 	})
 }

@@ -51,6 +51,7 @@ type entry struct {
 	attempt int32
 	op      rmqdedup.Op
 	detail  string
+	of      string // the ID of the message whose record was found
 }
 
 // A journal is what happened in a story, told by all its members in one order.
@@ -224,6 +225,9 @@ func (o observer) Event(_ context.Context, e rmqdedup.Event) {
 	n := entry{member: o.member, what: e.Kind.String(), name: e.Key.Value, op: e.Op, detail: e.Detail}
 	if e.Message != nil { // what happens in the background has none
 		n.name, n.attempt = nameOf(&e.Message.Message), e.Message.ReconsumeTimes
+	}
+	if e.Record != nil {
+		n.of = e.Record.MessageID
 	}
 	if e.Left > 0 {
 		n.detail += fmt.Sprintf("left %v ", e.Left)

@@ -63,7 +63,7 @@ func TestKeyFunctions(t *testing.T) {
 // Cases 1 and 2: keys that differ by case, a trailing blank, an accent, an emoji or their length alone, or whose parts together read the same,
 // are all distinct.
 func TestKeysThatLookAlike(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		s.join("a", s.does(succeed), func(r *role) { r.Key = rmqdedup.Property("order") })
 		long := fmt.Sprintf("%01000d", 1)
 		for i, key := range []string{"order", "Order", "order ", "ordér", "order\U0001F600", "order\U0001F601", long, long + "1", "order:1", "order/1"} {
@@ -112,7 +112,7 @@ func TestOneMessageIDWithTwoBodies(t *testing.T) {
 
 // One business key with two bodies is one run, and told, since the key function may pick too little.
 func TestOneKeyWithTwoBodies(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		s.expect(rmqdedup.EventBodyDiffers)
 		s.join("a", s.does(succeed))
 		s.send("order-1", withBody("one body"))

@@ -10,7 +10,7 @@ import (
 
 // A handler three times as long as its lease never overlaps a duplicate, since its claim is renewed.
 func TestHandlerOutlivesItsLease(t *testing.T) {
-	play(t, setting{queues: 2}, func(s *story) {
+	play(t, setting{queues: 2, claims: true}, func(s *story) {
 		const lease = 2 * time.Second
 		brief := func(r *role) { r.Lease = lease }
 		gate := make(chan struct{})
@@ -49,58 +49,58 @@ func TestUnracedHandlerOutlivesTheConsumeTimeout(t *testing.T) {
 // Case 17: a member dies by kill -9 in its handler. Another one gets the message, hands it back as long as the dead one's claim lives, and then
 // runs it, once. What the dead one had finished, but not yet acknowledged, is not run again.
 func TestMemberIsKilled(t *testing.T) {
-	play(t, setting{queues: 2}, func(s *story) {
+	play(t, setting{queues: 2, claims: true}, func(s *story) {
 		victim := s.spawn("a")
 		s.join("b", s.does(succeed))
 		s.settle("a", "b")
 		s.sendToDeath()
 		victim.kill()
 		s.await(succeeded, "fatal-order")
+		s.takenOver("fatal-order", 1)
 		s.wantTakeoverInTime()
-		for i := range finishedBefore {
-			s.await(rmqdedup.EventSuppressed, fmt.Sprintf("done-%d", i))
-		}
+		s.wantSuppressed()
 	})
 }
 
 // The same when the dead member was the only one, and is started again.
 func TestOnlyMemberIsKilledAndRestarted(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		victim := s.spawn("a")
 		s.settle("a")
 		s.sendToDeath()
 		victim.kill()
 		s.join("a", s.does(succeed))
 		s.await(succeeded, "fatal-order")
+		s.takenOver("fatal-order", 1)
 		s.wantTakeoverInTime()
-		for i := range finishedBefore {
-			s.await(rmqdedup.EventSuppressed, fmt.Sprintf("done-%d", i))
-		}
+		s.wantSuppressed()
 	})
 }
 
 // A message in flight is delayed by a level that outlasts the claim, so that a dead owner costs it one attempt.
 func TestRetryOutlastsTheClaim(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		other := s.rival("busy", 6*time.Second)
 		s.join("a", s.does(succeed))
 		s.send("busy")
 		s.await(sentBack, "busy")
 		other.dies()
 		s.await(acknowledged, "busy")
+		s.takenOver("busy", 1)
 		s.want(1, sentBack, "busy") // the level that the broker chooses, of 3 s, would have taken two
 	})
 }
 
 // Case 17: work whose owner dies between its success and DONE is the one that nobody can know of: it runs again.
 func TestMemberIsKilledBeforeDone(t *testing.T) {
-	play(t, setting{}, func(s *story) {
-		victim := s.spawn("a")
+	play(t, setting{claims: true}, func(s *story) {
+		victim := s.spawn("b")
 		s.send("doomed-order")
 		s.await(succeeded, "doomed-order")
 		victim.kill()
-		s.join("b", s.does(succeed))
+		s.join("a", s.does(succeed)) // whose name stands before the dead one's, see instance
 		s.await(acknowledged, "doomed-order")
+		s.takenOver("doomed-order", 1)
 		s.want(2, started, "doomed-order")
 		s.successes["doomed-order"] = 2
 	})
@@ -119,6 +119,14 @@ func (s *story) sendToDeath() {
 		s.send(name, inQueue(0))
 		s.await(acknowledged, name) // which the broker does not hear of
 		s.copies[name]++            // the replay counts as one more
+	}
+}
+
+// wantSuppressed waits until all that the dead member had finished has come again, and not run.
+func (s *story) wantSuppressed() {
+	s.Helper()
+	for i := range finishedBefore {
+		s.await(rmqdedup.EventSuppressed, fmt.Sprintf("done-%d", i))
 	}
 }
 

@@ -91,7 +91,8 @@ func newConsumer(names, instance string, options ...consumer.Option) (rocketmq.P
 }
 
 // instance is a member's instance name, by which the broker and other clients of this process tell it from others. Queues are handed out in
-// the order of these names.
+// the order of these names. That matters where one comes soon after another has gone: a real broker that takes a heart beat in just when its sender's
+// connection closes, or after it has signed off, counts it among the members for two minutes, and what is handed out to it is read by nobody.
 func (s *story) instance(member string) string { return s.topic + "-" + member }
 
 // shutdown shuts a member down as its users do.

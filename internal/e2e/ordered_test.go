@@ -53,7 +53,7 @@ func TestOrderedPanic(t *testing.T) {
 
 // Duplicates are acknowledged unrun wherever they stand, and a replay runs nothing.
 func TestOrderedDuplicates(t *testing.T) {
-	play(t, inOrder, func(s *story) {
+	play(t, setting{mode: rmqdedup.Ordered, claims: true}, func(s *story) {
 		s.sendAll("a", "b", "a", "c", "b")
 		first := s.join("a", s.does(succeed)).awaitAll(5)
 		s.wantOrder(started, "a", "b", "c")
@@ -66,7 +66,7 @@ func TestOrderedDuplicates(t *testing.T) {
 
 // Case 19: a message in flight elsewhere holds up its queue without costing an attempt, until the other process has succeeded …
 func TestOrderedInFlight(t *testing.T) {
-	play(t, inOrder, func(s *story) {
+	play(t, setting{mode: rmqdedup.Ordered, claims: true}, func(s *story) {
 		other := s.rival("busy", lease)
 		s.sendAll("busy", "next")
 		s.join("a", s.does(succeed))
@@ -82,13 +82,14 @@ func TestOrderedInFlight(t *testing.T) {
 
 // … or has died, when its lease is over.
 func TestOrderedInFlightOfADeadOwner(t *testing.T) {
-	play(t, inOrder, func(s *story) {
+	play(t, setting{mode: rmqdedup.Ordered, claims: true}, func(s *story) {
 		other := s.rival("busy", lease)
 		s.sendAll("busy", "next")
 		s.join("a", s.does(succeed))
 		s.await(rmqdedup.EventInFlight, "busy")
 		other.dies()
 		s.await(acknowledged, "next")
+		s.takenOver("busy", 1)
 		s.want(0, suspended, "")
 		s.wantOrder(started, "busy", "next")
 	})
@@ -113,7 +114,7 @@ func TestOrderedInFlightForLong(t *testing.T) {
 
 // Case 20, ordered: only what stands before the message in flight runs; what stands behind it runs after it.
 func TestOrderedMixedBatch(t *testing.T) {
-	play(t, inOrder, func(s *story) {
+	play(t, setting{mode: rmqdedup.Ordered, claims: true}, func(s *story) {
 		s.finished("done")
 		s.sendAll("done", "before", "busy", "after")
 		other := s.rival("busy", lease)
@@ -150,7 +151,7 @@ func TestOrderedAnswers(t *testing.T) {
 
 // While the store is away an ordered queue stands still, and goes on in order when it is back.
 func TestOrderedOutageUnderClosed(t *testing.T) {
-	play(t, setting{mode: rmqdedup.Ordered, store: fragile}, func(s *story) {
+	play(t, setting{mode: rmqdedup.Ordered, store: fragile, claims: true}, func(s *story) {
 		s.outage(rmqdedup.EventHeld)
 		s.join("a", s.does(succeed))
 		s.send("before")
@@ -168,7 +169,7 @@ func TestOrderedOutageUnderClosed(t *testing.T) {
 
 // Under the policy Open it goes on without claims, in order too.
 func TestOrderedOutageUnderOpen(t *testing.T) {
-	play(t, setting{mode: rmqdedup.Ordered, store: fragile}, func(s *story) {
+	play(t, setting{mode: rmqdedup.Ordered, store: fragile, claims: true}, func(s *story) {
 		s.outage(rmqdedup.EventUnprotected, rmqdedup.EventWritePending, rmqdedup.EventWriteLanded)
 		s.join("a", s.does(succeed), func(r *role) { r.Outage = rmqdedup.Open })
 		s.send("before")
@@ -200,7 +201,7 @@ func TestOrderedRefusedToTheEnd(t *testing.T) {
 
 // An ordered message in flight at its last attempt is waited for rather than dead-lettered.
 func TestOrderedLastAttempt(t *testing.T) {
-	play(t, inOrder, func(s *story) {
+	play(t, setting{mode: rmqdedup.Ordered, claims: true}, func(s *story) {
 		other := s.rival("busy", lease)
 		s.sendAll("busy", "next")
 		s.join("a", s.does(succeed), attempts(1), func(r *role) { r.InFlightWait = 200 * time.Millisecond })
@@ -215,13 +216,14 @@ func TestOrderedLastAttempt(t *testing.T) {
 
 // Case 17: the only member is killed by -9 in its handler, and restarted. The queue goes on in order where it was.
 func TestOrderedMemberIsKilledAndRestarted(t *testing.T) {
-	play(t, inOrder, func(s *story) {
+	play(t, setting{mode: rmqdedup.Ordered, claims: true}, func(s *story) {
 		victim := s.spawn("a")
 		s.sendAll("before", "fatal-order", "after")
 		s.await(started, "fatal-order")
 		victim.kill()
 		s.join("a", s.does(succeed))
 		s.await(acknowledged, "after")
+		s.takenOver("fatal-order", 1)
 		s.wantTakeoverInTime()
 		s.wantOrder(started, "before", "fatal-order", "fatal-order", "after")
 	})

@@ -22,7 +22,7 @@ const someSeconds = 6
 // While the store is away nothing runs under the policy Closed. The delivery is held in the listener, and runs when the store is back, without having
 // cost the message an attempt.
 func TestOutageUnderClosed(t *testing.T) {
-	play(t, setting{store: fragile}, func(s *story) {
+	play(t, setting{store: fragile, claims: true}, func(s *story) {
 		s.outage(rmqdedup.EventHeld)
 		s.join("a", s.does(succeed))
 		s.line.cut()
@@ -38,7 +38,7 @@ func TestOutageUnderClosed(t *testing.T) {
 
 // The same with a server that takes what is sent and does not answer: what it did meanwhile is not known.
 func TestOutageWithoutAnswersUnderClosed(t *testing.T) {
-	play(t, setting{store: fragile}, func(s *story) {
+	play(t, setting{store: fragile, claims: true}, func(s *story) {
 		s.outage(rmqdedup.EventHeld)
 		s.join("a", s.does(succeed))
 		s.line.freeze()
@@ -54,7 +54,7 @@ func TestOutageWithoutAnswersUnderClosed(t *testing.T) {
 
 // Under the policy Open the handler runs without a claim. When the store is back DONE is written, and stops what comes then.
 func TestOutageUnderOpen(t *testing.T) {
-	play(t, setting{store: fragile}, func(s *story) {
+	play(t, setting{store: fragile, claims: true}, func(s *story) {
 		s.outage(rmqdedup.EventUnprotected, rmqdedup.EventWritePending, rmqdedup.EventWriteLanded)
 		s.join("a", s.does(succeed), func(r *role) { r.Outage = rmqdedup.Open })
 		s.line.cut()
@@ -72,7 +72,7 @@ func TestOutageUnderOpen(t *testing.T) {
 // The store goes away while the handler runs, for less than a lease: its success is acknowledged, and DONE written when the store is back. A
 // duplicate that comes meanwhile does not run.
 func TestOutageAtCompletion(t *testing.T) {
-	play(t, setting{store: fragile}, func(s *story) {
+	play(t, setting{store: fragile, claims: true}, func(s *story) {
 		s.outage(rmqdedup.EventHeld, rmqdedup.EventWritePending, rmqdedup.EventWriteLanded)
 		gate := make(chan struct{})
 		s.join("a", s.does(hold(gate)), func(r *role) { r.Lease = 8 * time.Second })
@@ -92,7 +92,7 @@ func TestOutageAtCompletion(t *testing.T) {
 
 // DONE alone cannot be written, for longer than a lease: the claim is renewed as long as it is pending, so that a duplicate finds it in flight.
 func TestCompletionThatCannotBeWritten(t *testing.T) {
-	play(t, setting{}, func(s *story) {
+	play(t, setting{claims: true}, func(s *story) {
 		s.outage(rmqdedup.EventWritePending, rmqdedup.EventWriteLanded)
 		var broken atomic.Bool
 		broken.Store(true)

@@ -75,6 +75,7 @@ func TestOrderedMemberIsKilled(t *testing.T) {
 		s.await(acknowledged, "before")
 		victim.kill()
 		s.await(acknowledged, "last")
+		s.takenOver("fatal-order", 1)
 		s.wantOrder(started, "before", "fatal-order", "fatal-order", "next", "last")
 	})
 }

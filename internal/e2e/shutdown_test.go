@@ -149,16 +149,16 @@ func shutdownCancelsHandlers(s *story) {
 func TestHandlerOutlivesTheShutdown(t *testing.T) {
 	play(t, setting{}, func(s *story) {
 		gate := make(chan struct{})
-		a := s.join("a", s.does(deaf(gate)))
+		b := s.join("b", s.does(deaf(gate)))
 		s.send("order-1")
 		s.await(started, "order-1")
 		patience, lose := context.WithCancel(s.ctx)
-		ended := a.beginShutdown(patience)
+		ended := b.beginShutdown(patience)
 		lose()
 		if <-ended == nil {
 			s.Error("Shutdown returned no error though a handler was still running")
 		}
-		s.join("b", s.does(succeed))
+		s.join("a", s.does(succeed)) // whose name stands before that of the one that has left, see instance
 		s.await(sentBack, "order-1")
 		s.await(renewed, "order-1", 4)
 		close(gate)

@@ -18,11 +18,43 @@ import (
 type storeKind int
 
 const (
-	shared  storeKind = iota // Redis
-	fragile                  // Redis over a line that can be cut
-	private                  // this process's memory, where Redis adds nothing
+	shared  storeKind = iota // on a server
+	fragile                  // on a server, over a line that can be cut
+	private                  // this process's memory, where a server adds nothing
 	none                     // the client alone
 )
+
+// A server is one that the states of stories are kept on.
+type server struct {
+	name     string // in the test's name
+	variable string // of the environment, which has its URL
+	table    bool   // it is a database: each story has a table of its own
+}
+
+// All stories are played on Redis. Those whose point is what becomes of a claim (setting.claims) are played on the databases too: on the
+// real broker with MySQL and in process with MariaDB, or, where there is time, all stories that need a server on all four pairs.
+var (
+	onRedis   = server{variable: "RMQDEDUP_REDIS"}
+	databases = []server{{"mysql", "RMQDEDUP_MYSQL", true}, {"mariadb", "RMQDEDUP_MARIADB", true}}
+)
+
+// servers are those that a story is played on with the broker at place i of brokers.
+func (set *setting) servers(i int) []server {
+	var all []server
+	if !set.tables {
+		all = append(all, onRedis)
+	}
+	switch {
+	case set.store != shared && set.store != fragile:
+	case long:
+		all = append(all, databases...)
+	case set.tables:
+		all = append(all, databases...)
+	case set.claims:
+		all = append(all, databases[i])
+	}
+	return all
+}
 
 func (s *story) openStore() {
 	s.Helper()
@@ -31,19 +63,24 @@ func (s *story) openStore() {
 		return
 	case private:
 		s.url = "memory://"
-	case shared:
+	case shared, fragile:
 		_, alone := s.broker.(*inProcess)
-		if s.url = os.Getenv("RMQDEDUP_REDIS"); s.url == "" && alone {
+		if s.url = os.Getenv(s.server.variable); s.url == "" && alone && !s.server.table && s.set.store == shared {
 			s.url = "memory://" // so that most stories are played on a machine that has only Go
-		} else {
-			s.url = testenv.Require(s.T, "RMQDEDUP_REDIS")
+			break
 		}
-	case fragile:
-		u, err := url.Parse(testenv.Require(s.T, "RMQDEDUP_REDIS"))
-		s.must(err)
-		s.line = newLine(s, u.Host, nil)
-		u.Host = s.line.listener.Addr().String()
-		s.url = u.String()
+		s.url = testenv.Require(s.T, s.server.variable)
+		if s.server.table {
+			s.url = testenv.OwnTable(s.T, s.url) // so that a janitor in it sweeps no other story's claims
+			s.must(storage.Migrate(s.ctx, s.url))
+		}
+		if s.set.store == fragile {
+			u, err := url.Parse(s.url)
+			s.must(err)
+			s.line = newLine(s, u.Host, nil)
+			u.Host = s.line.listener.Addr().String()
+			s.url = u.String()
+		}
 	}
 	store, err := storage.Open(s.ctx, s.url)
 	s.must(err)
@@ -53,6 +90,24 @@ func (s *story) openStore() {
 		}
 	})
 	s.store = s.journal.store(store)
+}
+
+// takenOver waits until n claims on a message have been taken over, where the store tells of that: a table keeps what an owner that died has left until
+// a janitor comes, and has a record of it; in Redis a claim is gone when it ends, if no checker is to see it, and the message is as new.
+func (s *story) takenOver(name string, n int) {
+	s.Helper()
+	if !s.server.table {
+		s.want(0, rmqdedup.EventTakenOver, name)
+		return
+	}
+	s.expect(rmqdedup.EventTakenOver)
+	s.await(rmqdedup.EventTakenOver, name, n)
+	s.want(n, rmqdedup.EventTakenOver, name)
+	for _, e := range s.journal.all(rmqdedup.EventTakenOver, name) {
+		if e.of == "" {
+			s.Errorf("%q was taken over, and the event does not say from which message", name)
+		}
+	}
 }
 
 // A line carries TCP connections to a server, until it is told not to.

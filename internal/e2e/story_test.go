@@ -21,6 +21,8 @@ type setting struct {
 	mode   rmqdedup.Mode
 	queues int // of the topic; 1 unless set
 	store  storeKind
+	claims bool // its point is what becomes of a claim: it is played on the databases too
+	tables bool // it is played on the databases only, and on both with each broker
 	needs  []ability
 	// namespace is that of the topic and the group, if any.
 	namespace string
@@ -34,6 +36,7 @@ type story struct {
 	ctx     context.Context
 	set     setting
 	broker  broker
+	server  server // of the store, where it is on one
 	journal *journal
 	topic   string
 	group   string
@@ -60,7 +63,7 @@ const (
 	endTime   = 20 * time.Second
 )
 
-// play tells a story on every broker.
+// play tells a story on every broker, with each of the servers that are for its store there.
 func play(t *testing.T, set setting, tell func(s *story)) {
 	t.Helper()
 	if (set.mode == rmqdedup.Ordered) != strings.HasPrefix(t.Name(), "TestOrdered") || (set.racy != "") != strings.HasPrefix(t.Name(), "TestUnraced") {
@@ -73,23 +76,34 @@ func play(t *testing.T, set setting, tell func(s *story)) {
 		t.Skipf("the client itself races in %s: run it without -race, go test -run %s ./internal/e2e/...", set.racy, t.Name())
 	}
 	t.Parallel()
-	for _, venue := range brokers {
-		t.Run(venue.name, func(t *testing.T) {
-			t.Parallel()
-			b := venue.open(t)
-			for _, need := range set.needs {
-				if why, lacking := b.lacks()[need]; lacking {
-					t.Skipf("%s cannot %s: %s", venue.name, need, why)
-				}
-			}
-			s := begin(t, b, set)
-			tell(s)
-			s.end()
-		})
+	for i, venue := range brokers {
+		for _, server := range set.servers(i) {
+			playOn(t, venue, server, set, tell)
+		}
 	}
 }
 
-func begin(t *testing.T, b broker, set setting) *story {
+func playOn(t *testing.T, venue venue, server server, set setting, tell func(s *story)) {
+	t.Helper()
+	name := venue.name
+	if server.name != "" {
+		name += "-" + server.name
+	}
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		b := venue.open(t)
+		for _, need := range set.needs {
+			if why, lacking := b.lacks()[need]; lacking {
+				t.Skipf("%s cannot %s: %s", venue.name, need, why)
+			}
+		}
+		s := begin(t, b, server, set)
+		tell(s)
+		s.end()
+	})
+}
+
+func begin(t *testing.T, b broker, server server, set setting) *story {
 	limit := storyTime
 	if long {
 		limit *= 4
@@ -106,7 +120,7 @@ func begin(t *testing.T, b broker, set setting) *story {
 		ns = set.namespace + "%"
 	}
 	s := &story{
-		T: t, ctx: ctx, set: set, broker: b, journal: newJournal(), topic: ns + title, group: ns + "group-" + title,
+		T: t, ctx: ctx, set: set, broker: b, server: server, journal: newJournal(), topic: ns + title, group: ns + "group-" + title,
 		copies: make(map[string]int), successes: make(map[string]int), told: make(map[string]bool),
 	}
 	s.openStore()

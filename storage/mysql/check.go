@@ -31,6 +31,8 @@ func (s *Store) Warnings() []string {
 	return nil
 }
 
+var errAutocommit = errors.New("autocommit is off in this connection pool, so that no claim would ever be committed: take autocommit=0 out of its DSN")
+
 func (s *Store) check(parent context.Context) (warnings []string, err error) {
 	ctx, end, err := s.begin(parent)
 	if err != nil {
@@ -42,7 +44,7 @@ func (s *Store) check(parent context.Context) (warnings []string, err error) {
 		return nil, err
 	}
 	if settings["autocommit"] == "OFF" {
-		return nil, errors.New("autocommit is off, so that no claim would ever be committed: take autocommit=0 out of the DSN")
+		return nil, errAutocommit
 	}
 	if settings["read_only"] == "ON" || settings["super_read_only"] == "ON" || settings["innodb_read_only"] == "ON" {
 		return nil, errors.New("the server is read-only, a replica perhaps: connect to the primary")
@@ -98,7 +100,8 @@ func (s *Store) awaitTable(ctx context.Context) error {
 		if tries == 0 {
 			var database sql.NullString
 			_ = s.db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database) // for the text alone
-			return fmt.Errorf("there is no table %s in the database %s: create it with Store.Migrate, with migrate=true in the URL, or by schema/v1.sql of this package",
+			return fmt.Errorf("there is no table %s in the database %s, or the user has no right on it: create it with Store.Migrate, with migrate=true in the URL, "+
+				"or by schema/v1.sql of this package, or GRANT SELECT, INSERT, UPDATE, DELETE on it",
 				s.table, database.String)
 		}
 		select {
@@ -112,7 +115,6 @@ func (s *Store) awaitTable(ctx context.Context) error {
 // A column is what information_schema says of one.
 type column struct {
 	name, kind string
-	nullable   bool
 	optional   bool // an insert that does not name it works
 }
 
@@ -203,7 +205,7 @@ func fits(have, want string) bool {
 
 // indexes returns what is wrong with the table's indexes.
 func (s *Store) indexes(ctx context.Context) (problems []string, err error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT INDEX_NAME, NON_UNIQUE, GROUP_CONCAT(LOWER(COLUMN_NAME) ORDER BY SEQ_IN_INDEX) "+
+	rows, err := s.db.QueryContext(ctx, "SELECT INDEX_NAME, NON_UNIQUE, GROUP_CONCAT(LOWER(COALESCE(COLUMN_NAME, '(an expression)')) ORDER BY SEQ_IN_INDEX) "+
 		"FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? GROUP BY INDEX_NAME, NON_UNIQUE", s.table)
 	if err != nil {
 		return nil, err
@@ -240,7 +242,7 @@ func (s *Store) rehearse(ctx context.Context) error {
 	table := quote(s.table)
 	var problems []error
 	for _, text := range []string{
-		"INSERT INTO " + table + " SELECT * FROM " + table + " WHERE digest = X'00' AND 1 = 0",
+		"INSERT INTO " + table + " (" + columns + ") SELECT " + columns + " FROM " + table + " WHERE digest = X'00' AND 1 = 0",
 		"UPDATE " + table + " SET attempt = attempt WHERE digest = X'00'",
 		"DELETE FROM " + table + " WHERE digest = X'00'",
 	} {

@@ -74,7 +74,7 @@ func (s *Store) explain(parent context.Context, err error) error {
 		return fmt.Errorf("%w while the server was waited for", parent.Err())
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer from the server within the time limit of %v: %w", s.timeout, context.DeadlineExceeded)
-	case errors.Is(err, sql.ErrConnDone), errors.Is(err, driver.ErrBadConn):
+	case errors.Is(err, sql.ErrConnDone), errors.Is(err, driver.ErrBadConn), errors.Is(err, mysqldriver.ErrInvalidConn):
 		return fmt.Errorf("the connection broke: %w", err)
 	case err.Error() == "sql: database is closed": // database/sql has no name for it
 		return fmt.Errorf("%w: its connection pool has been closed (%w)", rmqdedup.ErrClosed, err)

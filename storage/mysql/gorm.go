@@ -28,6 +28,7 @@ func adopt(db *gorm.DB) (*server, string, error) {
 		return nil, "", errors.New("db is inside a transaction, where a claim protects nothing until that commits: give the *gorm.DB that the transaction was begun on")
 	}
 	if config := dsnOf(db.Dialector); config != nil {
+		delete(config.Params, waitVariable) // what suits the program's transactions
 		pool, err := openPool(config, defaultConns)
 		if err != nil {
 			return nil, "", fmt.Errorf("the DSN of db: %w", err)
@@ -66,6 +67,9 @@ func dsnOf(d gorm.Dialector) *mysqldriver.Config {
 // defaultConns is how many connections a store opens at most.
 const defaultConns = 32
 
+// waitVariable is how long a session waits for a lock.
+const waitVariable = "innodb_lock_wait_timeout"
+
 // openPool opens connections of the store's own. It changes config.
 func openPool(config *mysqldriver.Config, conns int) (*sql.DB, error) {
 	if config.DBName == "" {
@@ -74,9 +78,15 @@ func openPool(config *mysqldriver.Config, conns int) (*sql.DB, error) {
 	if config.Params == nil {
 		config.Params = make(map[string]string)
 	}
-	const wait = "innodb_lock_wait_timeout"
-	if config.Params[wait] == "" {
-		config.Params[wait] = fmt.Sprint(lockWait)
+	if config.Params[waitVariable] == "" {
+		config.Params[waitVariable] = fmt.Sprint(lockWait)
+	}
+	// A claim that nobody commits protects nothing.
+	config.Params["autocommit"] = "1"
+	// All text is sent as bytes, so that the character set makes no difference but one: in gbk and the like a byte of a value can
+	// swallow the backslash that the driver puts behind it.
+	if err := config.Apply(mysqldriver.Charset("utf8mb4", "")); err != nil {
+		return nil, err
 	}
 	// Statements of several keys go out in one round trip. Those of one key are prepared all the same.
 	config.InterpolateParams = true

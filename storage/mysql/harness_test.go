@@ -3,6 +3,7 @@ package mysql_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -116,9 +117,14 @@ func migrate(t testing.TB, server, name string) {
 }
 
 // newAdmin connects without the package under test.
-func newAdmin(t testing.TB, server string) *sql.DB {
+func newAdmin(t testing.TB, server string, options ...string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", dsnOf(server))
+	return openDSN(t, dsnOf(server, options...))
+}
+
+func openDSN(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +150,7 @@ func (tb *table) Age(t testing.TB, key rmqdedup.Key, by time.Duration) {
 	d := key.Digest()
 	for {
 		_, err := tb.admin.Exec(fmt.Sprintf("UPDATE `%s` SET expires_at = expires_at - ? WHERE digest = ?", tb.name), by.Milliseconds(), d[:])
-		if e, ok := err.(*mysqldriver.MySQLError); ok && e.Number == 1213 {
+		if e := (*mysqldriver.MySQLError)(nil); errors.As(err, &e) && e.Number == 1213 {
 			continue
 		}
 		if err != nil {

@@ -88,7 +88,7 @@ var (
 // of db, for two reasons: they wait a second for a lock, where those of an application wait for fifty; and handlers that hold
 // every connection of a pool in transactions do not starve the renewal of their own claims. [Store.Close] closes them. A db that was made
 // from a connection pool or by a driver of another name has no DSN to open more by: that pool is used, never closed, and each
-// statement takes two to four round trips instead of one.
+// statement takes two to five round trips instead of one.
 //
 // A db inside a transaction is refused: a claim that is not committed protects nothing. With a plugin that splits reads from
 // writes it is the connection of db itself that counts, that to the source.
@@ -98,8 +98,11 @@ var (
 func New(db *gorm.DB, config Config) (*Store, error) {
 	config = config.withDefaults()
 	server, name, err := adopt(db)
-	if err := errors.Join(config.validate(), err); err != nil {
-		return nil, fmt.Errorf("storage/mysql: %w", err)
+	if invalid := config.validate(); invalid != nil || err != nil {
+		if err == nil {
+			_ = server.close()
+		}
+		return nil, fmt.Errorf("storage/mysql: %w", errors.Join(invalid, err))
 	}
 	s := newStore(server, name, config)
 	ctx := context.Background()

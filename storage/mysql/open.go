@@ -2,11 +2,14 @@ package mysql
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
 )
 
 const (
@@ -80,7 +83,7 @@ func (u *URL) hint(err error) string {
 		return ""
 	case errors.As(err, &dns):
 		return " (is the host's name right?)"
-	case errors.As(err, &network):
+	case errors.As(err, &network), errors.Is(err, mysqldriver.ErrInvalidConn), errors.Is(err, driver.ErrBadConn):
 		return " (does MySQL run there, and do host and port name it?)"
 	}
 	return ""

@@ -38,13 +38,6 @@ type server struct {
 	prepared sync.Map                 // of *statement to *sql.Stmt; those of one key
 }
 
-// A runner is a pool or a connection.
-type runner interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
 // exec runs a statement that writes, for so many keys.
 func (s *server) exec(ctx context.Context, st *statement, keys int, args []any) (result sql.Result, err error) {
 	err = s.try(ctx, func() error {
@@ -53,8 +46,14 @@ func (s *server) exec(ctx context.Context, st *statement, keys int, args []any) 
 			return err
 		}
 		if s.shared {
-			return s.patient(ctx, func(c runner) (err error) {
-				result, err = c.ExecContext(ctx, text, args...)
+			return s.patient(ctx, func(c *sql.Conn) error {
+				// Never by interpolation, if the pool's DSN asks for it: in gbk and the like that is unsafe.
+				prepared, err := c.PrepareContext(ctx, text)
+				if err != nil {
+					return err
+				}
+				defer prepared.Close()
+				result, err = prepared.ExecContext(ctx, args...)
 				return err
 			})
 		}
@@ -64,7 +63,7 @@ func (s *server) exec(ctx context.Context, st *statement, keys int, args []any) 
 		}
 		// A message's own statements are prepared once a connection: of several keys there would be as many statements as
 		// there are numbers of keys, and the server bounds them (max_prepared_stmt_count).
-		prepared, err := s.prepare(ctx, st, text)
+		prepared, err := s.prepare(ctx, st, text) //nolint:sqlclosecheck // kept until the store is closed
 		if err != nil {
 			return err
 		}
@@ -143,14 +142,27 @@ func (s *server) rows(ctx context.Context, st *statement, keys int, args []any) 
 	if err != nil {
 		return nil, err
 	}
-	if s.shared || keys != 1 {
+	if s.shared {
+		return s.sharedRows(ctx, text, args)
+	}
+	if keys != 1 {
 		return s.db.QueryContext(ctx, text, args...)
 	}
-	prepared, err := s.prepare(ctx, st, text)
+	prepared, err := s.prepare(ctx, st, text) //nolint:sqlclosecheck // kept until the store is closed
 	if err != nil {
 		return nil, err
 	}
 	return prepared.QueryContext(ctx, args...)
+}
+
+// sharedRows does not interpolate either.
+func (s *server) sharedRows(ctx context.Context, text string, args []any) (*sql.Rows, error) {
+	prepared, err := s.db.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	defer prepared.Close()                     // which takes effect when the rows have been read
+	return prepared.QueryContext(ctx, args...) //nolint:sqlclosecheck // the caller does
 }
 
 // try runs f again when the server gave up on its statement for the sake of another, and has changed nothing.
@@ -182,21 +194,25 @@ func (s *server) prepare(ctx context.Context, st *statement, text string) (*sql.
 	}
 	p, others := s.prepared.LoadOrStore(st, mine)
 	if others {
-		_ = mine.Close() // somebody was faster
+		_ = mine.Close() //nolint:sqlclosecheck // somebody was faster
 	}
 	return p.(*sql.Stmt), nil
 }
 
 // patient gives f a connection of a shared pool that waits no longer for a lock than ours do, and then sets it back.
-func (s *server) patient(ctx context.Context, f func(runner) error) error {
+func (s *server) patient(ctx context.Context, f func(*sql.Conn) error) error {
 	c, err := s.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	var was int
-	if err := c.QueryRowContext(ctx, "SELECT @@SESSION.innodb_lock_wait_timeout").Scan(&was); err != nil {
+	var autocommit bool
+	if err := c.QueryRowContext(ctx, "SELECT @@SESSION.innodb_lock_wait_timeout, @@SESSION.autocommit").Scan(&was, &autocommit); err != nil {
 		return err
+	}
+	if !autocommit {
+		return errAutocommit
 	}
 	if was <= lockWait {
 		return f(c)
@@ -209,7 +225,9 @@ func (s *server) patient(ctx context.Context, f func(runner) error) error {
 		return err
 	}
 	err = f(c)
-	if set(context.WithoutCancel(ctx), was) != nil {
+	back, end := context.WithTimeout(context.WithoutCancel(ctx), lockWait*time.Second)
+	defer end()
+	if set(back, was) != nil {
 		// Nobody else is to get it as it is now.
 		_ = c.Raw(func(any) error { return driver.ErrBadConn })
 	}

@@ -69,9 +69,8 @@ func read(name string) *statement {
 type dialect int8
 
 const (
-	unknownDialect dialect = iota
 	// rowAlias is VALUES (…) AS new … new.x. MySQL has it from 8.0.19 on, and warns of the other from 8.0.20 on.
-	rowAlias
+	rowAlias dialect = iota + 1
 	// valuesFunction is VALUES(x): MariaDB, and what speaks the protocol without being MySQL.
 	valuesFunction
 )

@@ -45,8 +45,11 @@ func IsDSN(s string) bool {
 	if _, isURL := storeurl.Scheme(s); isURL {
 		return false
 	}
-	_, err := mysqldriver.ParseDSN(s)
-	return err == nil && strings.Contains(s, "/")
+	if strings.Contains(s, ")/") {
+		return true // its error is better than that there is no scheme
+	}
+	_, err := dsnConfig(s)
+	return err == nil
 }
 
 func parseURL(urlOrDSN string) (*URL, error) {
@@ -69,7 +72,7 @@ func parseURL(urlOrDSN string) (*URL, error) {
 // Params then, ours among them.
 func driverConfig(urlOrDSN string) (*mysqldriver.Config, error) {
 	if _, isURL := storeurl.Scheme(urlOrDSN); !isURL {
-		return mysqldriver.ParseDSN(urlOrDSN)
+		return dsnConfig(urlOrDSN)
 	}
 	raw, err := storeurl.Parse(urlOrDSN)
 	if err != nil {
@@ -92,6 +95,34 @@ func driverConfig(urlOrDSN string) (*mysqldriver.Config, error) {
 		return nil, err
 	}
 	config.User, config.Passwd = raw.User, raw.Password
+	return config, nil
+}
+
+const formOfDSN = "user:password@tcp(host:port)/database?option=value"
+
+// dsnConfig finds user and password in a DSN as the driver does: before the last @ that stands before the last slash.
+func dsnConfig(dsn string) (*mysqldriver.Config, error) {
+	slash := strings.LastIndexByte(dsn, '/')
+	if slash < 0 {
+		return nil, errors.New("it is neither mysql://user:password@host:port/database nor a DSN such as " + formOfDSN)
+	}
+	account, address := "", dsn[:slash]
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		account, address = address[:at], address[at+1:]
+	}
+	// What stands there instead of an address may be a password.
+	network, _, hasAddress := strings.Cut(address, "(")
+	if strings.Contains(network, ":") || !hasAddress && network != "" && network != "tcp" && network != "unix" {
+		return nil, errors.New("there is no tcp(host:port) before the last slash: a DSN is " + formOfDSN + ", with each slash in a value as %2F")
+	}
+	if strings.Contains(dsn[slash:], "@") {
+		return nil, errors.New("there is an @ behind the last slash: a DSN is " + formOfDSN + ", with / and @ in database and values as %2F and %40")
+	}
+	config, err := mysqldriver.ParseDSN(address + dsn[slash:])
+	if err != nil {
+		return nil, err
+	}
+	config.User, config.Passwd, _ = strings.Cut(account, ":")
 	return config, nil
 }
 

@@ -42,10 +42,10 @@ type Config struct {
 	// It has to be below the schedule's shortest interval. Default: a tenth of that, and at most [MaxDefaultJitter]; [NoJitter] for none.
 	Jitter time.Duration
 
-	// BatchSize is how many rows a statement deletes at most. The pace begins below it, and comes down to an eighth of it when claims are felt to be slowed down,
+	// BatchSize is how many rows a statement deletes at most. The pace begins below it, and comes down to a quarter of it when claims are felt to be slowed down,
 	// or to a single row when statements time out. Default: [DefaultBatchSize].
 	BatchSize int
-	// Pause is the shortest pause between two batches. The pace begins above it, and goes up to twenty times of it. Default: [DefaultPause].
+	// Pause is the shortest pause between two batches. The pace begins above it, and goes up to five times of it. Default: [DefaultPause].
 	Pause time.Duration
 	// StatementTimeout is how long a statement may take. One that does not end in it is tried again with half the rows. Default: [DefaultStatementTimeout].
 	StatementTimeout time.Duration

@@ -22,7 +22,7 @@ func TestConfigRefuses(t *testing.T) {
 		"pause":             {janitor.Config{Pause: -1}, "Pause is -1ns; it must be above zero"},
 		"statement timeout": {janitor.Config{StatementTimeout: -1}, "StatementTimeout is -1ns; it must be above zero"},
 		"sweep timeout":     {janitor.Config{SweepTimeout: -1}, "SweepTimeout is -1ns; it must be above zero"},
-		"pause and sweep":   {janitor.Config{Pause: 3 * time.Second}, "Pause is 3s, which may become 20 times that, and SweepTimeout is 1m0s"},
+		"pause and sweep":   {janitor.Config{Pause: 15 * time.Second}, "Pause is 15s, which may become 5 times that, and SweepTimeout is 1m0s"},
 		"endless pause":     {janitor.Config{Pause: math.MaxInt64}, "a sweep might end after a single batch"},
 		"consumer": {janitor.Config{Consumers: map[string]rmqdedup.Config{"sound": {}, "order-group": {Lease: -time.Second}}},
 			`Consumers: "order-group": rmqdedup: no budget can be made of these figures:` + "\nLease is -1s"},

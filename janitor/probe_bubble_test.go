@@ -119,7 +119,7 @@ func TestPaceFollowsTheProbes(t *testing.T) {
 	}{
 		"nothing is felt":       {0, 200, 200, 5 * time.Millisecond, 5 * time.Millisecond},
 		"a hundredth a row":     {20 * time.Microsecond, 45, 75, 5 * time.Millisecond, 5 * time.Millisecond},
-		"the table is a single": {time.Millisecond, 25, 25, 5 * time.Millisecond, 100 * time.Millisecond},
+		"the table is a single": {time.Millisecond, 50, 50, 5 * time.Millisecond, 25 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,9 +13,10 @@ import (
 const (
 	// maxKeys is how many keys share a statement.
 	maxKeys = 64
-	// maxBytes is about how long a statement of several keys may get. The least max_allowed_packet that anybody has in use is
-	// far above it (MySQL's default is 64 MiB, MariaDB's 16 MiB).
+	// maxBytes is about how long the keys of a statement may get, where the server allows more (max_allowed_packet: MySQL's default is 64 MiB, MariaDB's 16 MiB).
 	maxBytes = 256 << 10
+	// fixedBytes is more than what the longest statement has beside its keys.
+	fixedBytes = 4 << 10
 )
 
 // An operation is what one method of [rmqdedup.Store] does for keys that all differ, in the order of their digests.
@@ -74,10 +75,14 @@ func (s *Store) do(parent context.Context, op *operation, reqs []rmqdedup.Reques
 		}
 		items = append(items, &own[i])
 	}
+	sql, err := s.renderer(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("storage/mysql: %s: %w", op.name, s.explain(parent, err))
+	}
 	c := &call{Store: s, op: op, ctx: ctx}
 	var unknown int
 	var why error
-	for _, chunk := range chunks(items) {
+	for _, chunk := range chunks(items, sql.room) {
 		err := c.serve(chunk)
 		if err == nil {
 			continue
@@ -101,7 +106,7 @@ func (s *Store) do(parent context.Context, op *operation, reqs []rmqdedup.Reques
 
 // chunks puts items into groups that can share a statement, to be served one after the other: keys in them differ and are sorted, as
 // otherwise statements that have keys in common deadlock, and those of one key are in the order of the call.
-func chunks(items []*item) (all [][]*item) {
+func chunks(items []*item, room int) (all [][]*item) {
 	if len(items) == 1 {
 		return [][]*item{items}
 	}
@@ -120,7 +125,7 @@ func chunks(items []*item) (all [][]*item) {
 		from, size := 0, 0
 		for i, it := range now {
 			n := it.size()
-			if i > from && (i-from == maxKeys || size+n > maxBytes) {
+			if i > from && (i-from == maxKeys || size+n > room) {
 				all = append(all, now[from:i])
 				from, size = i, 0
 			}

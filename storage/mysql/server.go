@@ -235,16 +235,27 @@ func (s *server) patient(ctx context.Context, f func(*sql.Conn) error) error {
 }
 
 func (s *server) render(ctx context.Context, st *statement, keys int) (string, error) {
-	r := s.sql.Load()
-	if r == nil {
-		var version string
-		if err := s.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
-			return "", err
-		}
-		r = &renderer{table: s.table, dialect: dialectOf(version)}
-		s.sql.CompareAndSwap(nil, r)
+	r, err := s.renderer(ctx)
+	if err != nil {
+		return "", err
 	}
 	return r.render(st, keys), nil
+}
+
+// renderer asks the server what it is, once.
+func (s *server) renderer(ctx context.Context) (*renderer, error) {
+	if r := s.sql.Load(); r != nil {
+		return r, nil
+	}
+	var version string
+	var packet int
+	if err := s.db.QueryRowContext(ctx, "SELECT VERSION(), @@max_allowed_packet").Scan(&version, &packet); err != nil {
+		return nil, err
+	}
+	// Half, since bytes may double when they are escaped, and what is longer than allowed breaks the connection.
+	r := &renderer{table: s.table, dialect: dialectOf(version), room: min(packet/2-fixedBytes, maxBytes)}
+	s.sql.CompareAndSwap(nil, r)
+	return r, nil
 }
 
 // dialectOf reads what VERSION() says, such as 9.7.0, 8.0.36-28 (Percona), 10.11.14-MariaDB-0+deb12u2 or 8.0.11-TiDB-v8.5.0.

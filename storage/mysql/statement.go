@@ -90,6 +90,7 @@ var (
 type renderer struct {
 	table   string
 	dialect dialect
+	room    int      // for the keys of a statement, in bytes; not above zero where there is none but for one key
 	cache   sync.Map // of rendering to string
 }
 

@@ -59,7 +59,11 @@ func (s *Store) clear(parent context.Context, records []rmqdedup.Record) (cleare
 		items[i] = &item{req: &reqs[i], digest: records[i].Key.Digest()}
 		deadlines[items[i]] = records[i].Until.UnixMilli()
 	}
-	for _, chunk := range chunks(items) {
+	sql, err := s.renderer(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, chunk := range chunks(items, sql.room) {
 		args := appendOfKey(keys(chunk), chunk, owner)
 		args = appendOfKey(args, chunk, func(it *item) any { return deadlines[it] })
 		n, err := s.affected(ctx, clearSQL, len(chunk), args)
@@ -71,12 +75,15 @@ func (s *Store) clear(parent context.Context, records []rmqdedup.Record) (cleare
 	return cleared, nil
 }
 
+// keyBytes is more than a key alone takes in a statement.
+const keyBytes = 100
+
 // Purge implements [rmqdedup.Sweeper]. A read of the index on status and expiry, and one statement that removes by primary key
 // what is still past its retention.
 func (s *Store) Purge(ctx context.Context, limit int) (purged int, err error) {
 	purged, err = s.purge(ctx, limit)
 	if err != nil {
-		return 0, fmt.Errorf("storage/mysql: purging DONE: %w", s.explain(ctx, err))
+		return purged, fmt.Errorf("storage/mysql: purging DONE: %w", s.explain(ctx, err))
 	}
 	return purged, nil
 }
@@ -92,9 +99,20 @@ func (s *Store) purge(parent context.Context, limit int) (purged int, err error)
 		return 0, err
 	}
 	slices.SortFunc(found, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
-	args := make([]any, len(found))
-	for i := range found {
-		args[i] = found[i][:]
+	sql, err := s.renderer(ctx)
+	if err != nil {
+		return 0, err
 	}
-	return s.affected(ctx, purgeSQL, len(found), args)
+	for chunk := range slices.Chunk(found, max(1, sql.room/keyBytes)) {
+		args := make([]any, len(chunk))
+		for i := range chunk {
+			args[i] = chunk[i][:]
+		}
+		n, err := s.affected(ctx, purgeSQL, len(chunk), args)
+		if err != nil {
+			return purged, err
+		}
+		purged += n
+	}
+	return purged, nil
 }

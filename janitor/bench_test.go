@@ -41,7 +41,7 @@ func BenchmarkSweep(b *testing.B) {
 					r, err := j.Sweep(context.Background())
 					b.ReportMetric(float64(r.Batches), "batches")
 					b.ReportMetric(float64(r.SmallestBatch), "smallest")
-					return int(r.Cleared + r.Purged), err
+					return r.Cleared + r.Purged, err
 				})
 			})
 			b.Run("one_delete", func(b *testing.B) {
@@ -77,12 +77,12 @@ func benchSweep(b *testing.B, url string, sweep func(*mysql.Store, *sql.DB, stri
 		}
 		fill(b, db, table)
 		load := startClaims(b, s)
-		load.during(func() { time.Sleep(turn) }) // to warm up
+		load.during(func() { <-time.After(turn) }) // to warm up
 		var idle, busy []float64
 		var removed int
 		var took time.Duration
 		for removed < benchExpired && err == nil {
-			idle = append(idle, load.during(func() { time.Sleep(turn) })...)
+			idle = append(idle, load.during(func() { <-time.After(turn) })...)
 			begin := time.Now()
 			var n int
 			busy = append(busy, load.during(func() { n, err = sweep(s, db, table) })...)
@@ -154,7 +154,7 @@ func startClaims(b *testing.B, s rmqdedup.Store) *claimLoad {
 					b.Errorf("%v %v", a, err)
 					return
 				}
-				time.Sleep(2 * took)
+				<-time.After(2 * took)
 			}
 		})
 	}

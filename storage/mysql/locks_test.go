@@ -118,10 +118,8 @@ func mustDoSome(t testing.TB, s rmqdedup.Store, op rmqdedup.Op, reqs []rmqdedup.
 
 // A server that takes only small packets gets several statements.
 func TestSmallPackets(t *testing.T) {
-	tb := &table{name: newName()}
 	dsn := startServer(t, "--max-allowed-packet=16384")
-	tb.admin = openDSN(t, dsn)
-	s := open(t, withOptions(dsn, "table="+tb.name, "migrate=true", "call_timeout=30s"))
+	s := open(t, withOptions(dsn, "migrate=true", "call_timeout=30s"))
 	var reqs []rmqdedup.Request
 	for i := range 64 {
 		reqs = append(reqs, request(fmt.Sprintf("packet-%d-%0500d", i, 0)))

@@ -66,10 +66,17 @@ func (t *table) operate(ctx context.Context, next rmqdedup.Store, op rmqdedup.Op
 	t.said = append(t.said, op.String())
 	t.times = append(t.times, time.Now())
 	t.ops = append(t.ops, reqs...)
-	busy := t.busy
 	t.mu.Unlock()
 	if t.probe != nil {
-		if err := wait(ctx, t.probe(ctx, op, busy)); err != nil {
+		// What begins at the same moment is to be there whichever goroutine is first.
+		const moment = time.Microsecond
+		if err := wait(ctx, moment); err != nil {
+			return nil, err
+		}
+		t.mu.Lock()
+		busy := t.busy
+		t.mu.Unlock()
+		if err := wait(ctx, t.probe(ctx, op, busy)-moment); err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/storage/internal/millis"
 )
 
 // maxRounds is how often an acquire begins again because a row vanished or changed hands between two of its
@@ -82,7 +83,7 @@ func (c *call) acquire(items []*item) error {
 func (c *call) claim(items []*item) (code int64, err error) {
 	args := make([]any, 0, 12*len(items))
 	for _, it := range items {
-		args = append(args, it.digest[:], it.req.Owner[:], milliseconds(it.req.Lease), milliseconds(it.req.Grace))
+		args = append(args, it.digest[:], it.req.Owner[:], millis.Of(it.req.Lease), millis.Of(it.req.Grace))
 		args = appendMessage(args, it.req)
 	}
 	result, err := c.exec(c.ctx, acquireSQL, len(items), args)
@@ -129,7 +130,7 @@ func (c *call) takeOver(orphans []*item, found map[digest]*row) error {
 	for _, group := range alike(orphans, termsOf) {
 		r := group[0].req
 		args := appendOfKey(make([]any, 0, 11*len(group)+2), group, owner)
-		args = append(args, milliseconds(r.Lease), milliseconds(r.Grace))
+		args = append(args, millis.Of(r.Lease), millis.Of(r.Grace))
 		args = appendOfKey(args, group, func(it *item) any { return attempt(it.req) })
 		args = appendOfKey(args, group, func(it *item) any { return int64(it.req.Fingerprint) })
 		args = appendOfKey(args, group, func(it *item) any { return text(it.req.MessageID) })

@@ -54,12 +54,11 @@ func BenchmarkLarge(b *testing.B) {
 func fillInOrder(b *testing.B, tb *table, rows int) {
 	b.Helper()
 	const chunk = 100_000
-	digits := "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)"
 	step := (1 << 32) / rows
 	for from := 0; from < rows; from += chunk {
 		tb.exec(b, fmt.Sprintf("INSERT INTO `%s` SELECT UNHEX(CONCAT(LPAD(HEX(n * %d), 8, '0'), LEFT(SHA2(n, 256), 56))), 2, REPEAT('x', 16), REPEAT('y', 16), 1, "+
 			"UNIX_TIMESTAMP() * 1000 + 86400000 + n, 0, 1, 0, n, 1, 'order-group', 'orders', 'paid', CONCAT('order-', n), CONCAT('7F00000100002A9F', LPAD(n, 16, '0')) "+
 			"FROM (SELECT %d + 10000 * a.d + 1000 * b.d + 100 * c.d + 10 * e.d + f.d n FROM %s a, %s b, %s c, %s e, %s f) numbers WHERE n < %d ORDER BY n",
-			tb.name, step, from, digits, digits, digits, digits, digits, rows))
+			tb.name, step, from, tenDigits, tenDigits, tenDigits, tenDigits, tenDigits, rows))
 	}
 }

@@ -3,7 +3,6 @@ package mysql
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -147,10 +146,6 @@ func (it *item) size() int {
 func (c *call) serve(items []*item) error {
 	err := c.op.run(c, items)
 	switch {
-	case tooLong(err) && len(items) > 1:
-		// Somebody has set the limit very low.
-		half := len(items) / 2
-		return errors.Join(c.serve(items[:half]), c.serve(items[half:]))
 	case !locked(err):
 		return err
 	case len(items) == 1:

@@ -66,7 +66,7 @@ func (s *Store) check(parent context.Context) (warnings []string, err error) {
 // settings reads the variables of the server that matter. Those that it does not have are missing.
 func (s *Store) settings(ctx context.Context) (map[string]string, error) {
 	rows, err := s.db.QueryContext(ctx, "SHOW VARIABLES WHERE Variable_name IN "+
-		"('autocommit', 'read_only', 'super_read_only', 'innodb_read_only', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'wsrep_on')")
+		"('autocommit', 'read_only', 'super_read_only', 'innodb_read_only', 'innodb_flush_log_at_trx_commit', 'wsrep_on')")
 	if err != nil {
 		return nil, err
 	}

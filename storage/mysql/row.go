@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/storage/internal/millis"
 )
 
 const (
@@ -19,8 +20,6 @@ const (
 
 	// maxText is how many bytes a column of text holds. What is longer is cut: it is there for people.
 	maxText = 1024
-
-	maxMilliseconds = math.MaxInt64 / int64(time.Millisecond)
 )
 
 type digest = [sha256.Size]byte
@@ -75,7 +74,7 @@ func (r *row) inFlight() bool { return r.status == consuming && r.live() }
 // claimOf says whether the row is that owner's claim, its deadline ahead or past.
 func (r *row) claimOf(owner rmqdedup.Owner) bool { return r.status == consuming && r.owner == owner }
 
-func (r *row) left() time.Duration { return duration(r.expiresAt - r.now) }
+func (r *row) left() time.Duration { return millis.Duration(r.expiresAt - r.now) }
 
 func (r *row) record() *rmqdedup.Record {
 	rec := &rmqdedup.Record{
@@ -89,23 +88,9 @@ func (r *row) record() *rmqdedup.Record {
 	if rec.Done {
 		rec.DoneAt = time.UnixMilli(r.doneAt)
 	} else {
-		rec.Grace = duration(r.grace)
+		rec.Grace = millis.Duration(r.grace)
 	}
 	return rec
-}
-
-// milliseconds rounds up.
-func milliseconds(d time.Duration) int64 {
-	ms := d.Milliseconds()
-	if d > time.Duration(ms)*time.Millisecond {
-		ms++
-	}
-	return ms
-}
-
-// duration is the way back. What rounding up has made too long for a duration is the longest there is.
-func duration(ms int64) time.Duration {
-	return time.Duration(min(ms, maxMilliseconds)) * time.Millisecond
 }
 
 // text returns s as a column keeps it. As bytes, so that no character set is applied to it on its way.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/storage/internal/millis"
 )
 
 var (
@@ -74,7 +75,7 @@ func (c *call) renew(items []*item) error {
 		return nil
 	}
 	r := items[0].req
-	args := append([]any{milliseconds(r.Lease), milliseconds(r.Grace)}, keys(items)...)
+	args := append([]any{millis.Of(r.Lease), millis.Of(r.Grace)}, keys(items)...)
 	n, err := c.affected(c.ctx, renewSQL, len(items), appendOfKey(args, items, owner))
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func (c *call) complete(items []*item) error {
 		return nil
 	}
 	stamp := rmqdedup.NewOwner() // as good a random number as any
-	args := append([]any{milliseconds(items[0].req.Retention), stamp[:]}, keys(items)...)
+	args := append([]any{millis.Of(items[0].req.Retention), stamp[:]}, keys(items)...)
 	n, err := c.affected(c.ctx, completeSQL, len(items), appendOfKey(args, items, owner))
 	if err != nil {
 		return err
@@ -153,7 +154,7 @@ func (c *call) completed(items []*item, stamp rmqdedup.Owner) (others []*item, e
 
 // completeLost makes one key DONE that is not, or no longer, its owner's claim.
 func (c *call) completeLost(it *item) error {
-	args := appendMessage([]any{it.digest[:], it.req.Owner[:], milliseconds(it.req.Retention)}, it.req)
+	args := appendMessage([]any{it.digest[:], it.req.Owner[:], millis.Of(it.req.Retention)}, it.req)
 	code, err := c.insertID(c.ctx, completeLostSQL, args)
 	if err != nil {
 		return err

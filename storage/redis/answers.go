@@ -7,6 +7,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/storage/internal/millis"
 )
 
 // answers collects those of one call.
@@ -122,6 +123,6 @@ func (a *answers) settle(i int, outcome rmqdedup.Outcome, record string, pttl, n
 		r.Until = time.UnixMilli(now + left)
 	}
 	if outcome == rmqdedup.InFlight {
-		a.all[i].Left = duration(left)
+		a.all[i].Left = millis.Duration(left)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/storage/internal/millis"
 )
 
 // What is written is read again, whatever bytes it is of; and nothing that can be read makes it panic.
@@ -28,7 +29,7 @@ func FuzzRecord(f *testing.F) {
 		parts := r.Key.Readable()
 		want := rmqdedup.Record{
 			Key:   rmqdedup.Key{Kind: parts.Kind, Topic: parts.Topic, Tag: parts.Tag, Value: parts.Value},
-			Owner: r.Owner, Grace: duration(milliseconds(r.Grace)),
+			Owner: r.Owner, Grace: millis.Duration(millis.Of(r.Grace)),
 			MessageID: id, Attempt: min(max(attempt, 0), math.MaxInt32), Fingerprint: fingerprint,
 		}
 		if *got != want {
@@ -70,7 +71,7 @@ func TestMillisecondsAreRoundedUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{
 		0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, 1500 * time.Microsecond: 2, math.MaxInt64: math.MaxInt64/1_000_000 + 1,
 	} {
-		if got := milliseconds(d); got != want {
+		if got := millis.Of(d); got != want {
 			t.Errorf("%v is %d ms; want %d", d, got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/storage/internal/millis"
 )
 
 // An operation is what one method of [rmqdedup.Store] asks of the server.
@@ -30,13 +31,13 @@ var (
 	renew = operation{
 		name: "renew", script: renewScript, valid: validLease,
 		args: func(a []any, r *rmqdedup.Request) []any {
-			return append(a, string(r.Owner[:]), lifetime(r), appendNumber(nil, milliseconds(r.Grace)))
+			return append(a, string(r.Owner[:]), lifetime(r), appendNumber(nil, millis.Of(r.Grace)))
 		},
 	}
 	complete = operation{
 		name: "complete", script: completeScript, valid: validRetention,
 		args: func(a []any, r *rmqdedup.Request) []any {
-			return append(a, string(r.Owner[:]), milliseconds(r.Retention), rest(r))
+			return append(a, string(r.Owner[:]), millis.Of(r.Retention), rest(r))
 		},
 	}
 	release = operation{

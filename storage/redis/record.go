@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/storage/internal/millis"
 )
 
 // A record is one string:
@@ -37,28 +38,12 @@ const (
 	ownerAt  = 2
 	numberAt = 18
 	restAt   = 24
-
-	maxMilliseconds = math.MaxInt64 / int64(time.Millisecond)
 )
 
 var errFormat = errors.New("not a record of format 1: either a newer release of this library wrote it, which this process may not touch, or somebody else did, and the prefix is theirs too")
 
-// milliseconds rounds up.
-func milliseconds(d time.Duration) int64 {
-	ms := d.Milliseconds()
-	if d > time.Duration(ms)*time.Millisecond {
-		ms++
-	}
-	return ms
-}
-
-// duration is the way back. What rounding up has made too long for a duration is the longest there is.
-func duration(ms int64) time.Duration {
-	return time.Duration(min(ms, maxMilliseconds)) * time.Millisecond
-}
-
 // lifetime returns how long the key of a claim lives, in milliseconds. No two durations can overflow it.
-func lifetime(r *rmqdedup.Request) int64 { return milliseconds(r.Lease) + milliseconds(r.Grace) }
+func lifetime(r *rmqdedup.Request) int64 { return millis.Of(r.Lease) + millis.Of(r.Grace) }
 
 func appendNumber(b []byte, ms int64) []byte {
 	return append(b, byte(ms>>40), byte(ms>>32), byte(ms>>24), byte(ms>>16), byte(ms>>8), byte(ms))
@@ -76,7 +61,7 @@ func claim(r *rmqdedup.Request) string {
 	var stack [usual]byte
 	b := append(stack[:0], format, kindClaim)
 	b = append(b, r.Owner[:]...)
-	b = appendNumber(b, milliseconds(r.Grace))
+	b = appendNumber(b, millis.Of(r.Grace))
 	return string(appendRest(b, r))
 }
 
@@ -111,7 +96,7 @@ func decode(s string) (*rmqdedup.Record, error) {
 	copy(r.Owner[:], s[ownerAt:])
 	switch s[1] {
 	case kindClaim, kindTakeover:
-		r.Grace = duration(number(s[numberAt:]))
+		r.Grace = millis.Duration(number(s[numberAt:]))
 	case kindDone:
 		r.Done = true
 		r.DoneAt = time.UnixMilli(number(s[numberAt:]))

@@ -8,6 +8,7 @@
 #   scripts/servers.sh logs   [SET...]           where the logs are
 #   scripts/servers.sh with   [SET...] -- CMD... run CMD with these servers up and named in its environment
 #   scripts/servers.sh any    [SET...]           succeed if one of this checkout's servers runs
+#   scripts/servers.sh stop|kill SET SERVER      end one server, by SIGTERM or by SIGKILL; up starts it again
 #   scripts/servers.sh free-base                 a value for RMQDEDUP_PORT_BASE that nobody uses
 #
 # A set is a file in scripts/sets; without a name all of them are meant, but galera only once it has been started.
@@ -47,6 +48,16 @@ cmd_down() {
   local set
   for set in "${sets[@]}"; do (enter "$set" && begin_end); done
   for set in "${sets[@]}"; do (enter "$set" && finish_end); done
+}
+
+cmd_end_one() {
+  local signal=$1 server=$3
+  lock
+  enter "$2"
+  names | grep -qxF -- "$server" || die "$set has no server $server, but: $(names | paste -sd' ')"
+  running "$server" || die "$set: $server does not run"
+  kill "-$signal" "$(pid_of "$server")"
+  see_end "$server"
 }
 
 cmd_status() {
@@ -98,6 +109,12 @@ main() {
   (($# == 0)) || shift
   case $verb in
     up | down | status | env | logs | any | with) ;;
+    stop | kill)
+      (($# == 2)) && [[ -f $scripts/sets/$1.sh ]] || die "usage: $0 $verb SET SERVER"
+      if [[ $verb == kill ]]; then verb=KILL; else verb=TERM; fi
+      cmd_end_one "$verb" "$@"
+      return
+      ;;
     free-base) free_base; return ;;
     help | -h | --help) usage; return ;;
     *) usage >&2; exit 2 ;;

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/rmqdedup/rmqdedup-go/internal/testenv"
+	"github.com/rmqdedup/rmqdedup-go/rmqtest"
 )
 
 // A broker is a RocketMQ that stories are played on. Waits end when what is waited for is there, or with ctx.
@@ -37,13 +37,15 @@ type broker interface {
 	rewind(ctx context.Context, group, topic string) error
 	// consumeDirectly hands a message to one member's listener past all queues, as an operator's tools do.
 	consumeDirectly(ctx context.Context, group, instance string, m *primitive.MessageExt) (directResult, error)
-	// refuseMessages lets it take neither messages that are sent back nor new ones, until they are let in again.
-	refuseMessages() (letIn func())
+	// awaitMembers waits until a group has n members.
+	awaitMembers(ctx context.Context, group string, n int) error
 
-	// The faults that any broker can be made to show.
+	// The faults.
 
-	// road is a way to it on which answers are lost and connections break.
+	// road is a way to it on which requests and answers are lost, and connections break.
 	road(s *story) road
+	// restart stops it, starts it again, and waits until a topic can be used. It is for settings that ask for restarts.
+	restart(ctx context.Context, topic string, how rmqtest.Restart) error
 	// storeTwice has the message that send sends stored twice.
 	storeTwice(send func())
 	// duplicate has a topic's first message come once more, which resend would send again.
@@ -54,18 +56,20 @@ type broker interface {
 	replay(ctx context.Context, group, topic string) error
 	// addPhantom adds a member to a group that takes its share of the queues, the first ones, and consumes nothing.
 	addPhantom(ctx context.Context, group, topic string) (leave func(context.Context) error, err error)
+	// rebalance has the story's members balance.
+	rebalance(s *story) error
+	// takeQueues gives all queues of a member to the others, and waits until it has let go. All are on roads of their own.
+	takeQueues(s *story, from *member) error
+	// split has each member take all queues, and waits until they have them, up to heal. All are on roads of their own.
+	split(s *story) (heal func() error, err error)
 }
 
 // An ability is something that not every broker has.
 type ability string
 
 const (
-	// canRefuse: see refuseMessages.
-	canRefuse ability = "refuse messages"
 	// canMoveOrderedQueues: an ordered queue moves to another member while its old owner lives, or when it has died.
 	canMoveOrderedQueues ability = "move an ordered queue"
-	// canDirect: it does at a certain moment what one has it do: restart, refuse, forget, give a queue to whom one likes.
-	canDirect ability = "be directed"
 )
 
 // A directResult is what a client says of a message that it was told to consume directly: 0 is success, 1 retry later, 4 an error.
@@ -77,7 +81,7 @@ type directResult struct {
 // A venue is a broker by its name.
 type venue struct {
 	name string
-	open func(*testing.T) broker
+	open func(*testing.T, setting) broker
 }
 
 // brokers are those that stories are played on, and how one comes by them.
@@ -89,9 +93,13 @@ var brokers = []venue{
 // rocketMQ is a real one.
 type rocketMQ struct{ wire }
 
-func openRocketMQ(t *testing.T) broker {
+func openRocketMQ(t *testing.T, set setting) broker {
 	t.Helper()
-	b := &rocketMQ{wire{names: testenv.Require(t, "RMQDEDUP_NAMESRV")}}
+	variable := "RMQDEDUP_NAMESRV"
+	if set.restarts {
+		variable = "RMQDEDUP_RESTARTABLE"
+	}
+	b := &rocketMQ{wire{names: testenv.Require(t, variable)}}
 	for field := range strings.FieldsSeq(os.Getenv("RMQDEDUP_DELAY_LEVELS")) {
 		d, err := time.ParseDuration(field)
 		if err != nil {
@@ -102,30 +110,39 @@ func openRocketMQ(t *testing.T) broker {
 	if len(b.levels) < 4 {
 		t.Fatal("RMQDEDUP_DELAY_LEVELS is not set, or has fewer than 4 levels: it must say the broker's messageDelayLevel, such as '1s 2s 3s 4s'")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	cluster, err := call(ctx, b.names, codeCluster, nil, nil)
-	if err = errors.Join(err, cluster.error()); err != nil {
-		t.Fatalf("the name server at RMQDEDUP_NAMESRV: %v", err)
+	if set.restarts {
+		haveToOneself(t)
 	}
-	if b.addr, err = find(masterPattern, cluster.body); err != nil {
-		t.Fatalf("the name server at RMQDEDUP_NAMESRV knows no broker: %v", err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := b.locate(ctx)
+	if err != nil && set.restarts { // a story that failed may have left it down
+		err = errors.Join(servers(ctx, "up", restartableSet), b.locate(ctx))
+	}
+	if err != nil {
+		t.Fatalf("the name server at %s: %v", variable, err)
 	}
 	return b
 }
 
-func (*rocketMQ) lacks() map[ability]string {
-	lacks := map[ability]string{
-		canRefuse: "it takes no such orders",
-		canDirect: "it takes no such orders, and others use it meanwhile",
+// locate asks the name server for the broker.
+func (b *wire) locate(ctx context.Context) error {
+	cluster, err := call(ctx, b.names, codeCluster, nil, nil)
+	if err = errors.Join(err, cluster.error()); err != nil {
+		return err
 	}
-	if !long {
-		lacks[canMoveOrderedQueues] = "the lock of its old owner lives for a minute; RMQDEDUP_LONG=1, or make test-long, waits for it"
-	}
-	return lacks
+	b.addr, err = find(masterPattern, cluster.body)
+	return err
 }
 
-func (*rocketMQ) refuseMessages() func() { panic("it cannot") }
+func (*rocketMQ) lacks() map[ability]string {
+	if long {
+		return nil
+	}
+	return map[ability]string{
+		canMoveOrderedQueues: "the lock of its old owner lives for a minute; RMQDEDUP_LONG=1, or make test-long, waits for it",
+	}
+}
 
 func (b *rocketMQ) consumeDirectly(ctx context.Context, group, instance string, m *primitive.MessageExt) (r directResult, err error) {
 	members, err := b.members(ctx, group)
@@ -168,6 +185,7 @@ var (
 	masterPattern = regexp.MustCompile(`"brokerAddrs":\{"?0"?:"([^"]+)"`)
 	namePattern   = regexp.MustCompile(`"brokerName":"([^"]+)"`)
 	queuesPattern = regexp.MustCompile(`"readQueueNums":(\d+)`)
+	clientIDs     = regexp.MustCompile(`"[^"]+@[^"]+"`)
 )
 
 func find(p *regexp.Regexp, in []byte) (string, error) {
@@ -283,12 +301,15 @@ func (b *wire) members(ctx context.Context, group string) ([]byte, error) {
 	return a.body, errors.Join(err, a.error())
 }
 
-func (b *wire) rewind(ctx context.Context, group, topic string) error {
-	err := eventually(ctx, "the members of "+group+" to be gone", func() (bool, error) {
+func (b *wire) awaitMembers(ctx context.Context, group string, n int) error {
+	return eventually(ctx, fmt.Sprintf("%d members of %s", n, group), func() (bool, error) {
 		members, err := b.members(ctx, group)
-		return err == nil && !bytes.Contains(members, []byte("@")), err
+		return err == nil && len(clientIDs.FindAll(members, -1)) == n, err
 	})
-	if err != nil {
+}
+
+func (b *wire) rewind(ctx context.Context, group, topic string) error {
+	if err := b.awaitMembers(ctx, group, 0); err != nil {
 		return err
 	}
 	queues, err := b.queues(ctx, topic)

@@ -4,7 +4,9 @@
 // what must come of them. The harness checks at the end what holds for every story: each piece of work succeeded exactly once and never
 // twice at a time, every message found an answer, nothing was dead-lettered, and the library told of nothing that is no part of the story.
 //
-// Stories are played on a real broker and on the one in package rmqtest. What one of the two cannot do it says itself (see broker.lacks). The state is
+// Stories are played on a real broker and on the one in package rmqtest, faults and all: what the latter does at a story's bidding befalls the former's
+// clients on their way to it (see road). Those in which it restarts have a real one of their own, one at a time. What takes one of the two too long it says
+// itself (see broker.lacks). The state is
 // kept in Redis; stories whose point is what becomes of a claim are played on MySQL and MariaDB as well (see setting.claims), and those of
 // the janitor on these alone.
 //

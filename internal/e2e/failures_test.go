@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
+	"github.com/rmqdedup/rmqdedup-go/rmqtest"
 )
 
 // A handler that fails twice gets the message three times, and a duplicate afterwards not at all.
@@ -74,12 +75,13 @@ func TestSuccessAfterALostClaim(t *testing.T) {
 // Case 21: the broker takes neither the failed message nor a copy of it, and the client calls the listener again by itself, with the same
 // message. That runs, since the failure has freed the key.
 func TestSendBackIsRefused(t *testing.T) {
-	play(t, setting{needs: []ability{canRefuse}}, func(s *story) {
+	play(t, setting{}, func(s *story) {
+		r := s.broker.road(s)
 		gate := make(chan struct{})
-		s.join("a", s.does(then(hold(gate), fail), succeed))
+		s.join("a", s.does(then(hold(gate), fail), succeed), by(r))
 		s.send("order-1")
 		s.await(started, "order-1")
-		letIn := s.broker.refuseMessages()
+		letIn := r.refuse(-1, rmqtest.SendBack, rmqtest.Send)
 		close(gate)
 		s.await(acknowledged, "order-1")
 		letIn()

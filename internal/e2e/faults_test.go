@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -10,46 +9,7 @@ import (
 
 	"github.com/apache/rocketmq-client-go/v2/producer"
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
-	"github.com/rmqdedup/rmqdedup-go/rmqtest"
 )
-
-// A road is a way to the broker on which things go wrong. Whoever is to take it is given its name server; all others are as they were.
-type road struct {
-	names string
-
-	// What befalls the answers that a producer is waiting for, until it is over: lost, lost with their connection, or late.
-	loseAnswers, cutAnswers, delayAnswers func() (over func())
-	// disconnect breaks a member's connection, once.
-	disconnect func(instance string) error
-}
-
-func (b *inProcess) road(*story) road {
-	return road{
-		names:        b.names,
-		loseAnswers:  func() func() { return b.broker.LoseReplies(rmqtest.Send, -1) },
-		cutAnswers:   func() func() { return b.broker.CutAfter(rmqtest.Send, -1) },
-		delayAnswers: func() func() { return b.broker.SlowAnswers(rmqtest.Send, 2*impatience) },
-		disconnect:   b.broker.Disconnect,
-	}
-}
-
-// road is a line to the broker, and one to the name server that tells those who ask it of the former.
-func (b *rocketMQ) road(s *story) road {
-	l := newLine(s, b.addr, nil)
-	names := newLine(s, b.names, func(frame []byte) []byte {
-		return bytes.ReplaceAll(frame, []byte(b.addr), []byte(l.listener.Addr().String()))
-	})
-	return road{
-		names:       names.listener.Addr().String(),
-		loseAnswers: func() func() { l.mute(); return l.mend },
-		cutAnswers: func() func() {
-			l.mute()
-			return func() { l.cut(); l.mend() }
-		},
-		delayAnswers: func() func() { l.delay(); return l.mend },
-		disconnect:   func(string) error { l.cut(); l.mend(); return nil },
-	}
-}
 
 // impatience is how long the producers of these stories wait for an answer before they send again.
 const impatience = time.Second
@@ -105,7 +65,7 @@ func TestMemberIsDisconnected(t *testing.T) {
 		r := s.broker.road(s)
 		gate := make(chan struct{})
 		s.join("a", s.does(succeed)) // who has the retry queue too: the other's client needs half a minute to pull again
-		b := s.join("b", s.does(hold(gate)), func(role *role) { role.names = r.names })
+		b := s.join("b", s.does(hold(gate)), by(r))
 		s.settle("a", "b")
 		s.send("order-1", inQueue(1))
 		s.await(started, "order-1")

@@ -16,7 +16,7 @@ type inProcess struct {
 	broker *rmqtest.Broker
 }
 
-func openInProcess(t *testing.T) broker {
+func openInProcess(t *testing.T, _ setting) broker {
 	t.Helper()
 	var levels []time.Duration
 	for i := range 18 {
@@ -36,8 +36,8 @@ func openInProcess(t *testing.T) broker {
 
 func (*inProcess) lacks() map[ability]string { return nil }
 
-func (b *inProcess) refuseMessages() func() {
-	return b.broker.Fault(-1, rmqtest.Refuse(rmqtest.SystemError), rmqtest.SendBack, rmqtest.Send)
+func (b *inProcess) awaitMembers(ctx context.Context, group string, n int) error {
+	return b.broker.WaitForMembers(ctx, group, n)
 }
 
 func (b *inProcess) rewind(ctx context.Context, group, topic string) error {

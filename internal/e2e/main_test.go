@@ -3,11 +3,27 @@ package e2e
 import (
 	"flag"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 	"go.uber.org/goleak"
 )
+
+// atOnce is how many stories are played at a time, unless -parallel says otherwise. They wait for the broker nearly all of their time, whatever the number
+// of processors.
+const atOnce = 16
+
+var turns chan struct{}
+
+// awaitTurn waits until a story may be played. Those that wait for each other take nobody's turn, and begin at once: together they take the longest.
+func (set *setting) awaitTurn(t *testing.T) {
+	if set.restarts {
+		return
+	}
+	turns <- struct{}{}
+	t.Cleanup(func() { <-turns })
+}
 
 func TestMain(m *testing.M) {
 	level := os.Getenv("RMQDEDUP_CLIENT_LOG")
@@ -20,10 +36,12 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		// Stories wait for the broker nearly all of their time, whatever the number of processors.
-		_ = f.Value.Set("16")
+	f, n := flag.Lookup("test.parallel"), atOnce
+	if f.Value.String() != f.DefValue {
+		n, _ = strconv.Atoi(f.Value.String())
 	}
+	turns = make(chan struct{}, n)
+	_ = f.Value.Set("1000") // it is turns that decides
 	goleak.VerifyTestMain(m, lingering()...)
 }
 

@@ -19,13 +19,14 @@ type member struct {
 	name     string
 	dedup    *rmqdedup.Dedup // nil for one that uses the client alone
 	consumer carefulConsumer
+	road     road // where it has one of its own
 	gone     bool
 }
 
 // A role is what a member is made from.
 type role struct {
 	rmqdedup.Config
-	names   string // the name server
+	road    road
 	group   string
 	store   rmqdedup.Store
 	options []consumer.Option
@@ -47,7 +48,7 @@ func (s *story) join(name string, h rmqdedup.Handler, change ...func(*role)) *me
 	s.Helper()
 	r := role{
 		Config: configFor(s.set.mode, s.broker.delayLevels(), s.journal.observer(name)),
-		names:  s.broker.nameServer(), group: s.group, store: s.store,
+		road:   road{names: s.broker.nameServer()}, group: s.group, store: s.store,
 	}
 	for _, f := range change {
 		f(&r)
@@ -57,10 +58,13 @@ func (s *story) join(name string, h rmqdedup.Handler, change ...func(*role)) *me
 	}
 	d, err := rmqdedup.New(r.store, r.group, r.Config)
 	s.must(err)
-	m := s.start(r.names, name, d.Wrap(s.journal.handler(name, h)), append(d.ConsumerOptions(), r.options...)...)
-	m.dedup = d
+	m := s.start(r.road.names, name, d.Wrap(s.journal.handler(name, h)), append(d.ConsumerOptions(), r.options...)...)
+	m.dedup, m.road = d, r.road
 	return m
 }
+
+// by has a member take a road.
+func by(r road) func(*role) { return func(role *role) { role.road = r } }
 
 // listen starts a member that uses the client alone.
 func (s *story) listen(name string, h rmqdedup.Handler, options ...consumer.Option) *member {

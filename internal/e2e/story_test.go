@@ -24,6 +24,8 @@ type setting struct {
 	claims bool // its point is what becomes of a claim: it is played on the databases too
 	tables bool // it is played on the databases only, and on both with each broker
 	needs  []ability
+	// restarts says that the broker restarts in it. The real one is one that only such stories use, one at a time.
+	restarts bool
 	// namespace is that of the topic and the group, if any.
 	namespace string
 	// racy says why the story cannot be played under the race detector, if so.
@@ -91,7 +93,8 @@ func playOn(t *testing.T, venue venue, server server, set setting, tell func(s *
 	}
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		b := venue.open(t)
+		set.awaitTurn(t)
+		b := venue.open(t, set)
 		for _, need := range set.needs {
 			if why, lacking := b.lacks()[need]; lacking {
 				t.Skipf("%s cannot %s: %s", venue.name, need, why)
@@ -105,6 +108,9 @@ func playOn(t *testing.T, venue venue, server server, set setting, tell func(s *
 
 func begin(t *testing.T, b broker, server server, set setting) *story {
 	limit := storyTime
+	if set.restarts {
+		limit *= 2 // a broker needs seconds to start, and half a minute passes before members notice
+	}
 	if long {
 		limit *= 4
 	}

@@ -15,6 +15,7 @@ const (
 	codeQueryOffset     = 14
 	codeCommitOffset    = 15
 	codeCreateTopic     = 17
+	codeConfig          = 26
 	codeMaxOffset       = 30
 	codeHeartBeat       = 34
 	codeListMembers     = 38
@@ -24,6 +25,7 @@ const (
 	codeDropRoute       = 216
 	codeResetOffset     = 222
 	codeConsumeDirectly = 309
+	codeUnknown         = 9999 // which every broker refuses
 
 	statusFound         = 0
 	statusError         = 1
@@ -69,18 +71,14 @@ func dial(ctx context.Context, addr string) (caller, error) {
 	return caller{conn}, err
 }
 
-// call makes a request. A frame is: length of the rest, length of the header, header in JSON, body.
 func (c caller) call(code int, fields map[string]string, body []byte) (answer, error) {
-	header, err := json.Marshal(map[string]any{
+	frame, err := encode(map[string]any{
 		"code": code, "flag": 0, "language": "GO", "version": 317, "opaque": 1, "extFields": fields, "serializeTypeCurrentRPC": "JSON",
-	})
+	}, body)
 	if err != nil {
 		return answer{}, err
 	}
-	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
-	frame = binary.BigEndian.AppendUint32(frame, uint32(len(header)))
-	frame = append(append(frame, header...), body...)
-	if _, err := c.Write(frame); err != nil {
+	if _, err := c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)); err != nil {
 		return answer{}, fmt.Errorf("request %d to %s: %w", code, c.RemoteAddr(), err)
 	}
 	for {
@@ -94,23 +92,40 @@ func (c caller) call(code int, fields map[string]string, body []byte) (answer, e
 	}
 }
 
+// encode makes a frame, less its length: length of the header, header in JSON, body.
+func encode(header map[string]any, body []byte) ([]byte, error) {
+	h, err := json.Marshal(header)
+	return append(append(binary.BigEndian.AppendUint32(nil, uint32(len(h))), h...), body...), err
+}
+
+// decode takes a frame, less its length, apart.
+func decode(frame []byte, header any) (body []byte, err error) {
+	if len(frame) < 4 {
+		return nil, fmt.Errorf("a frame of %d bytes", len(frame))
+	}
+	length, rest := binary.BigEndian.Uint32(frame)&0xFFFFFF, frame[4:] // the highest byte names the encoding
+	if int(length) > len(rest) {
+		return nil, fmt.Errorf("a frame of %d bytes with a header of %d", len(frame), length)
+	}
+	if err := json.Unmarshal(rest[:length], header); err != nil {
+		return nil, fmt.Errorf("header %.200q: %w", rest[:length], err)
+	}
+	return rest[length:], nil
+}
+
 func readAnswer(r io.Reader) (a answer, err error) {
-	var lengths [8]byte
-	if _, err := io.ReadFull(r, lengths[:]); err != nil {
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
 		return a, err
 	}
-	total := binary.BigEndian.Uint32(lengths[:4])
-	header := binary.BigEndian.Uint32(lengths[4:]) & 0xFFFFFF // the highest byte names the encoding
-	if total > maxFrame || total < 4+header {
-		return a, fmt.Errorf("a frame of %d bytes with a header of %d", total, header)
+	total := binary.BigEndian.Uint32(length[:])
+	if total > maxFrame {
+		return a, fmt.Errorf("a frame of %d bytes", total)
 	}
-	rest := make([]byte, total-4)
-	if _, err := io.ReadFull(r, rest); err != nil {
+	frame := make([]byte, total)
+	if _, err := io.ReadFull(r, frame); err != nil {
 		return a, err
 	}
-	if err := json.Unmarshal(rest[:header], &a); err != nil {
-		return a, fmt.Errorf("header %.200q: %w", rest[:header], err)
-	}
-	a.body = rest[header:]
-	return a, nil
+	a.body, err = decode(frame, &a)
+	return a, err
 }

@@ -99,20 +99,28 @@ ready() {
   case $1 in
     namesrv) remoting_call "$base" 106 > /dev/null ;; # GET_BROKER_CLUSTER_INFO
     # The broker answers (GET_BROKER_CONFIG), and the name server knows it, so that a client finds it.
-    broker) remoting_call $((base + 5)) 26 > /dev/null && remoting_call "$base" 106 | grep -q "127.0.0.1:$((base + 5))" ;;
+    broker)
+      remoting_call $((base + 5)) 26 > /dev/null || return 1
+      ! known || return 0
+      # A broker that has not reached the name server yet when it comes to registering does so 10 seconds later. Being told
+      # its permission (UPDATE_BROKER_CONFIG), which is as it was, it registers at once.
+      remoting_call $((base + 5)) 25 brokerPermission=6 > /dev/null && known
+      ;;
   esac
 }
 
-# remoting_call PORT CODE: one request in RocketMQ's own protocol, its answer printed. Starting mqadmin's JVM for the same
-# takes two seconds, and an open port says little: the broker's opens before the broker serves.
-# A frame is: length of the rest, length of the header, header in JSON; both lengths are four bytes, the highest first.
+known() { remoting_call "$base" 106 | grep -q "127.0.0.1:$((base + 5))"; }
+
+# remoting_call PORT CODE [BODY]: one request in RocketMQ's own protocol, its answer printed. Starting mqadmin's JVM for the
+# same takes two seconds, and an open port says little: the broker's opens before the broker serves.
+# A frame is: length of the rest, length of the header, header in JSON, body; both lengths are four bytes, the highest first.
 remoting_call() {
-  local header length
+  local header length body=${3:-}
   header='{"code":'$2',"flag":0,"language":"OTHER","version":0,"opaque":1,"serializeTypeCurrentRPC":"JSON"}'
   (
     exec 3<> "/dev/tcp/127.0.0.1/$1" || exit 1
     # shellcheck disable=SC2059 # the format is the frame, and its escapes are meant
-    printf "\\0\\0\\0\\x$(printf %x $((4 + ${#header})))\\0\\0\\0\\x$(printf %x ${#header})%s" "$header" >&3
+    printf "\\0\\0\\0\\x$(printf %x $((4 + ${#header} + ${#body})))\\0\\0\\0\\x$(printf %x ${#header})%s" "$header$body" >&3
     length=$(timeout 2 head -c 4 <&3 | od -An -tu1 | awk 'NF == 4 { print (($1 * 256 + $2) * 256 + $3) * 256 + $4 }')
     [[ $length ]] || exit 1
     timeout 2 head -c "$length" <&3 | tr -d '\0'

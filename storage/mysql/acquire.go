@@ -41,7 +41,7 @@ func init() { acquire.run = (*call).acquire }
 // Acquire implements [rmqdedup.Store]. One statement if every key is new; a second one reads what is claimed or DONE, and
 // an expired claim takes a third.
 func (s *Store) Acquire(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &acquire, reqs)
+	return s.do(ctx, rmqdedup.OpAcquire, reqs)
 }
 
 func (c *call) acquire(items []*item) error {
@@ -86,7 +86,7 @@ func (c *call) claim(items []*item) (code int64, err error) {
 		args = append(args, it.digest[:], it.req.Owner[:], millis.Of(it.req.Lease), millis.Of(it.req.Grace))
 		args = appendMessage(args, it.req)
 	}
-	result, err := c.exec(c.ctx, acquireSQL, len(items), args)
+	result, err := c.exec(c.context(), acquireSQL, len(items), args)
 	if err != nil {
 		return 0, err
 	}
@@ -136,7 +136,7 @@ func (c *call) takeOver(orphans []*item, found map[digest]*row) error {
 		args = appendOfKey(args, group, func(it *item) any { return text(it.req.MessageID) })
 		args = append(args, keys(group)...)
 		args = appendOfKey(args, group, func(it *item) any { return found[it.digest].owner[:] })
-		n, err := c.affected(c.ctx, takeOverSQL, len(group), args)
+		n, err := c.affected(c.context(), takeOverSQL, len(group), args)
 		if err != nil {
 			return err
 		}

@@ -3,8 +3,12 @@ package mysql
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
 
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 )
@@ -14,6 +18,8 @@ const (
 	maxKeys = 64
 	// maxBytes is about how long the keys of a statement may get, where the server allows more (max_allowed_packet: MySQL's default is 64 MiB, MariaDB's 16 MiB).
 	maxBytes = 256 << 10
+	// apart is how long a key goes alone whose row was found locked.
+	apart = 5 * time.Second
 	// fixedBytes is more than what the longest statement has beside its keys.
 	fixedBytes = 4 << 10
 )
@@ -48,19 +54,32 @@ func (it *item) settle(outcome rmqdedup.Outcome, found *row) {
 	}
 }
 
-// A call is one operation under way.
-type call struct {
-	*Store
-	op  *operation
-	ctx context.Context // ends at the store's time limit, or before
+// operations are those of all methods.
+var operations = [...]*operation{
+	rmqdedup.OpAcquire:  &acquire,
+	rmqdedup.OpRenew:    &renew,
+	rmqdedup.OpComplete: &complete,
+	rmqdedup.OpRelease:  &release,
+	rmqdedup.OpAbandon:  &abandon,
+	rmqdedup.OpLookup:   &lookup,
+	rmqdedup.OpForget:   &forget,
 }
 
-func (s *Store) do(parent context.Context, op *operation, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	ctx, end, err := s.begin(parent)
+// do runs an operation, together with what other goroutines ask for at the same time.
+func (s *Store) do(ctx context.Context, op rmqdedup.Op, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	if s.calls == nil {
+		return s.doAlone(ctx, op, reqs)
+	}
+	return s.calls.Do(ctx, op, reqs)
+}
+
+func (s *Store) doAlone(parent context.Context, name rmqdedup.Op, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	op := operations[name]
+	c, err := s.newCall(parent, op)
 	if err != nil {
 		return nil, fmt.Errorf("storage/mysql: %s: %w", op.name, err)
 	}
-	defer end()
+	defer c.end()
 	answers := make([]rmqdedup.Answer, len(reqs))
 	items := make([]*item, 0, len(reqs))
 	own := make([]item, len(reqs))
@@ -74,19 +93,18 @@ func (s *Store) do(parent context.Context, op *operation, reqs []rmqdedup.Reques
 		}
 		items = append(items, &own[i])
 	}
-	sql, err := s.renderer(ctx)
+	room, err := c.room()
 	if err != nil {
-		return nil, fmt.Errorf("storage/mysql: %s: %w", op.name, s.explain(parent, err))
+		return nil, fmt.Errorf("storage/mysql: %s: %w", op.name, c.explain(err))
 	}
-	c := &call{Store: s, op: op, ctx: ctx}
 	var unknown int
 	var why error
-	for _, chunk := range chunks(items, sql.room) {
+	for _, chunk := range chunks(items, room) {
 		err := c.serve(chunk)
 		if err == nil {
 			continue
 		}
-		err = s.explain(parent, err)
+		err = c.explain(err)
 		for _, it := range chunk {
 			if it.settled() {
 				continue
@@ -146,7 +164,12 @@ func (it *item) size() int {
 func (c *call) serve(items []*item) error {
 	err := c.op.run(c, items)
 	switch {
+	case err == nil:
+		return nil
 	case !locked(err):
+		if len(items) > 1 && c.concernsSome(err) {
+			return c.oneByOne(items)
+		}
 		return err
 	case len(items) == 1:
 		return c.blocked(items[0])
@@ -171,13 +194,49 @@ func (c *call) serve(items []*item) error {
 	return nil
 }
 
+// concernsSome says whether what failed for several keys may succeed for some of them. What is wrong with the server, or with the table, is
+// wrong for all.
+func (c *call) concernsSome(err error) bool {
+	var refused *mysqldriver.MySQLError
+	switch {
+	case c.late(), c.parent.Err() != nil, c.closed.Load():
+		return false
+	case errors.As(err, &refused), tooLong(err):
+		return tooLong(err) || c.hint(err) == "" && !gaveWay(err)
+	}
+	return broken(err)
+}
+
+// oneByOne runs the operation for each of the items that are not settled, of which one may be what the others have failed of.
+func (c *call) oneByOne(items []*item) error {
+	const most = 2 // connections that break
+	breaks := 0
+	for _, it := range open(items) {
+		err := c.op.run(c, []*item{it})
+		if locked(err) {
+			err = c.blocked(it)
+		}
+		if err == nil {
+			continue
+		}
+		if broken(err) {
+			breaks++
+		}
+		if c.late() || breaks == most {
+			return err
+		}
+		it.answer.Err = fmt.Errorf("storage/mysql: %s %v: %w", c.op.name, it.req.Key, c.explain(err))
+	}
+	return nil
+}
+
 func open(items []*item) []*item {
 	return slices.DeleteFunc(slices.Clone(items), (*item).settled)
 }
 
 // withoutLocked answers for those items whose rows are locked, and returns the others. It waits for no lock.
 func (c *call) withoutLocked(items []*item) (rest []*item, err error) {
-	unlocked, err := c.digests(c.ctx, unlockedSQL, len(items), keys(items)...)
+	unlocked, err := c.digests(c.context(), unlockedSQL, len(items), keys(items)...)
 	if unsupported(err) {
 		return items, nil
 	}
@@ -212,6 +271,9 @@ func (c *call) answerLocked(it *item, found *row) {
 	if c.op.locked != nil {
 		c.op.locked(it, found)
 	}
+	if c.calls != nil { // those that it met have waited with it
+		c.calls.Apart(it.req.Key, apart)
+	}
 	if !it.settled() {
 		it.answer.Err = fmt.Errorf("storage/mysql: %s %v: %w for longer than %d s", c.op.name, it.req.Key, rmqdedup.ErrLocked, lockWait)
 	}
@@ -222,7 +284,7 @@ func (c *call) find(items []*item) (map[digest]*row, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	rows, err := c.query(c.ctx, readSQL, len(items), keys(items)...)
+	rows, err := c.query(c.context(), readSQL, len(items), keys(items)...)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"time"
@@ -57,6 +58,13 @@ func tooLong(err error) bool {
 	return errors.Is(err, mysqldriver.ErrPktTooLarge) || is(err, errPacketTooLarge)
 }
 
+// broken says that a connection ended before there was an answer.
+func broken(err error) bool {
+	var network *net.OpError // while a statement was written, or a connection made
+	return errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysqldriver.ErrInvalidConn) ||
+		errors.As(err, &network) && !network.Timeout()
+}
+
 // unsupported says that the server does not know the statement.
 func unsupported(err error) bool { return is(err, errSyntax) }
 
@@ -74,7 +82,7 @@ func (s *Store) explain(parent context.Context, err error) error {
 		return fmt.Errorf("%w while the server was waited for", parent.Err())
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer from the server within the time limit of %v: %w", s.timeout, context.DeadlineExceeded)
-	case errors.Is(err, sql.ErrConnDone), errors.Is(err, driver.ErrBadConn), errors.Is(err, mysqldriver.ErrInvalidConn):
+	case broken(err):
 		return fmt.Errorf("the connection broke: %w", err)
 	case err.Error() == "sql: database is closed": // database/sql has no name for it
 		return fmt.Errorf("%w: its connection pool has been closed (%w)", rmqdedup.ErrClosed, err)

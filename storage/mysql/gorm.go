@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 	gormmysql "gorm.io/driver/mysql"
@@ -11,7 +12,7 @@ import (
 )
 
 // adopt returns the server that db is connected to, and its name for people.
-func adopt(db *gorm.DB) (*server, string, error) {
+func adopt(db *gorm.DB, timeout time.Duration) (*server, string, error) {
 	switch {
 	case db == nil:
 		return nil, "", errors.New("db is nil")
@@ -29,17 +30,17 @@ func adopt(db *gorm.DB) (*server, string, error) {
 	}
 	if config := dsnOf(db.Dialector); config != nil {
 		delete(config.Params, waitVariable) // what suits the program's transactions
-		pool, err := openPool(config, defaultConns)
+		pool, err := openPool(config, defaultConns, timeout)
 		if err != nil {
 			return nil, "", fmt.Errorf("the DSN of db: %w", err)
 		}
-		return &server{db: pool}, nameOf(config), nil
+		return newServer(pool, defaultConns), nameOf(config), nil
 	}
 	sqlDB, err := db.DB()
 	if err != nil {
 		return nil, "", fmt.Errorf("db has no connection pool: %w", err)
 	}
-	return &server{db: sqlDB, shared: true}, "(the pool of a *gorm.DB)", nil
+	return &server{db: sqlDB, conns: defaultConns, shared: true}, "(the pool of a *gorm.DB)", nil
 }
 
 // dsnOf returns what db's connections are opened by, or nil if it was given them.
@@ -70,8 +71,8 @@ const defaultConns = 32
 // waitVariable is how long a session waits for a lock.
 const waitVariable = "innodb_lock_wait_timeout"
 
-// openPool opens connections of the store's own. It changes config.
-func openPool(config *mysqldriver.Config, conns int) (*sql.DB, error) {
+// openPool opens connections of the store's own, on which nothing takes longer than timeout. It changes config.
+func openPool(config *mysqldriver.Config, conns int, timeout time.Duration) (*sql.DB, error) {
 	if config.DBName == "" {
 		return nil, errors.New("it names no database: host:port/database")
 	}
@@ -90,6 +91,13 @@ func openPool(config *mysqldriver.Config, conns int) (*sql.DB, error) {
 	}
 	// Statements of several keys go out in one round trip. Those of one key are prepared all the same.
 	config.InterpolateParams = true
+	// A statement that nobody watches ends by these, others by their contexts, which are to be first.
+	const later = 100 * time.Millisecond
+	for _, limit := range []*time.Duration{&config.Timeout, &config.ReadTimeout, &config.WriteTimeout} {
+		if *limit <= 0 || *limit > timeout {
+			*limit = timeout + later
+		}
+	}
 	// What the driver logs it returns as well, and a store does not log.
 	config.Logger = &mysqldriver.NopLogger{}
 	connector, err := mysqldriver.NewConnector(config)

@@ -140,6 +140,12 @@ func dsnOf(server string, options ...string) string {
 	return withOptions(user+"@tcp("+address+")/"+database, options...)
 }
 
+// Alone implements [storagetest.Aloner].
+func (tb *table) Alone(t testing.TB) rmqdedup.Store {
+	t.Helper()
+	return byURL("coalesce=false")(t, tb.server, tb.name)
+}
+
 func (tb *table) Store(t testing.TB) rmqdedup.Store {
 	t.Helper()
 	return tb.open(t, tb.server, tb.name)

@@ -18,12 +18,12 @@ var (
 
 // Lookup implements [rmqdedup.Store]. An expired claim is an orphan for as long as its row is there.
 func (s *Store) Lookup(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &lookup, reqs)
+	return s.do(ctx, rmqdedup.OpLookup, reqs)
 }
 
 // Forget implements [rmqdedup.Store].
 func (s *Store) Forget(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &forget, reqs)
+	return s.do(ctx, rmqdedup.OpForget, reqs)
 }
 
 func (c *call) lookup(items []*item) error {
@@ -71,7 +71,7 @@ func (c *call) forget(items []*item) error {
 		}
 		args := appendOfKey(keys(going), going, func(it *item) any { return found[it.digest].owner[:] })
 		args = appendOfKey(args, going, func(it *item) any { return found[it.digest].expiresAt })
-		n, err := c.affected(c.ctx, forgetSQL, len(going), args)
+		n, err := c.affected(c.context(), forgetSQL, len(going), args)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/rmqdedup/rmqdedup-go/internal/coalesce"
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 )
 
@@ -31,6 +32,9 @@ type Config struct {
 	// Timeout ends every call, however long its context would have lived. What was sent by then may still take effect. It has
 	// to leave room for the wait of a second for a locked row: at least 1.5 s. Default: 3 s.
 	Timeout time.Duration
+
+	// Uncoalesced has every call make its own round trip, where otherwise those that handlers make at the same time share one. Default: false.
+	Uncoalesced bool
 
 	// Migrate has [New] and [Open] create the table if it is not there, see [Store.Migrate]. Default: false.
 	Migrate bool
@@ -67,12 +71,13 @@ func (c Config) validate() error {
 }
 
 // A Store keeps its records in one table of a MySQL or MariaDB server. It is safe for concurrent use, and has no goroutines of its
-// own but those of its connection pool.
+// own but those of its connection pool, and those that serve calls which came at the same time.
 type Store struct {
 	*server
 	name    string
 	timeout time.Duration
 	closed  atomic.Bool
+	calls   *coalesce.Coalescer // nil: each by itself
 
 	warnings atomic.Pointer[[]string]
 }
@@ -97,7 +102,7 @@ var (
 // reached, or is unfit, it logs a warning only: what becomes of messages meanwhile is the wrapper's outage policy.
 func New(db *gorm.DB, config Config) (*Store, error) {
 	config = config.withDefaults()
-	server, name, err := adopt(db)
+	server, name, err := adopt(db, config.Timeout)
 	if invalid := config.validate(); invalid != nil || err != nil {
 		if err == nil {
 			_ = server.close()
@@ -124,8 +129,21 @@ func New(db *gorm.DB, config Config) (*Store, error) {
 
 func newStore(server *server, name string, config Config) *Store {
 	server.table = config.Table
-	return &Store{server: server, name: name, timeout: config.Timeout}
+	s := &Store{server: server, name: name, timeout: config.Timeout}
+	if !config.Uncoalesced {
+		s.calls = coalesce.New(coalesce.Config{
+			Name: "storage/mysql", Ops: together, Do: s.doAlone, Limit: s.timeout, Ping: s.db.PingContext,
+			Window: func(roundTrip time.Duration) int { return coalesce.Window(roundTrip, step, server.conns/2) },
+		})
+	}
+	return s
 }
+
+// together are the operations that a message mostly takes. The others are rare, and of several keys they cost more statements.
+var together = []rmqdedup.Op{rmqdedup.OpAcquire, rmqdedup.OpComplete}
+
+// step: see [coalesce.Window]. About the time in which a server handles a statement, if the disk does not hold it up.
+const step = 50 * time.Microsecond
 
 // begin returns the context of one call, and what ends it.
 func (s *Store) begin(parent context.Context) (context.Context, context.CancelFunc, error) {
@@ -145,7 +163,11 @@ func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
-	if err := s.close(); err != nil {
+	err := s.close()
+	if s.calls != nil {
+		s.calls.Close()
+	}
+	if err != nil {
 		return fmt.Errorf("storage/mysql: close: %w", err)
 	}
 	return nil

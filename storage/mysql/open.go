@@ -67,11 +67,12 @@ func (u *URL) Migrate(ctx context.Context) error {
 
 // connect returns a store that has not been looked at.
 func (u *URL) connect() (*Store, error) {
-	pool, err := openPool(u.driver.Clone(), u.conns)
+	config := u.config.withDefaults()
+	pool, err := openPool(u.driver.Clone(), u.conns, config.Timeout)
 	if err != nil {
 		return nil, fmt.Errorf("storage/mysql: %s: %w", u, err)
 	}
-	return newStore(&server{db: pool}, nameOf(u.driver), u.config.withDefaults()), nil
+	return newStore(newServer(pool, u.conns), nameOf(u.driver), config), nil
 }
 
 // hint returns what to look at when the server was not reached, to be put behind the error.

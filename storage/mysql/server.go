@@ -32,10 +32,17 @@ type server struct {
 	db *sql.DB
 	// shared says that others use the pool, so that no setting of its connections may be left changed.
 	shared bool
+	conns  int // of the pool, about
 	table  string
+	quick  chan struct{} // has an element for each call under way of which nobody watches the context
 
 	sql      atomic.Pointer[renderer] // nil until the server has said what it is
 	prepared sync.Map                 // of *statement to *sql.Stmt; those of one key
+}
+
+// newServer returns one with a pool of its own.
+func newServer(pool *sql.DB, conns int) *server {
+	return &server{db: pool, conns: conns, quick: make(chan struct{}, conns)}
 }
 
 // exec runs a statement that writes, for so many keys.
@@ -169,7 +176,7 @@ func (s *server) sharedRows(ctx context.Context, text string, args []any) (*sql.
 func (s *server) try(ctx context.Context, f func() error) error {
 	for n := 1; ; n++ {
 		err := f()
-		if err == nil || n == maxTries || !gaveWay(err) {
+		if err == nil || n == maxTries || !gaveWay(err) || ctx.Err() != nil {
 			return err
 		}
 		// Those that met will not meet again.

@@ -40,22 +40,22 @@ var (
 
 // Renew implements [rmqdedup.Store].
 func (s *Store) Renew(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &renew, reqs)
+	return s.do(ctx, rmqdedup.OpRenew, reqs)
 }
 
 // Complete implements [rmqdedup.Store]. One statement for claims that are still their owners'.
 func (s *Store) Complete(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &complete, reqs)
+	return s.do(ctx, rmqdedup.OpComplete, reqs)
 }
 
 // Release implements [rmqdedup.Store].
 func (s *Store) Release(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &release, reqs)
+	return s.do(ctx, rmqdedup.OpRelease, reqs)
 }
 
 // Abandon implements [rmqdedup.Store].
 func (s *Store) Abandon(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &abandon, reqs)
+	return s.do(ctx, rmqdedup.OpAbandon, reqs)
 }
 
 // terms are those of a claim.
@@ -76,7 +76,7 @@ func (c *call) renew(items []*item) error {
 	}
 	r := items[0].req
 	args := append([]any{millis.Of(r.Lease), millis.Of(r.Grace)}, keys(items)...)
-	n, err := c.affected(c.ctx, renewSQL, len(items), appendOfKey(args, items, owner))
+	n, err := c.affected(c.context(), renewSQL, len(items), appendOfKey(args, items, owner))
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (c *call) complete(items []*item) error {
 	}
 	stamp := rmqdedup.NewOwner() // as good a random number as any
 	args := append([]any{millis.Of(items[0].req.Retention), stamp[:]}, keys(items)...)
-	n, err := c.affected(c.ctx, completeSQL, len(items), appendOfKey(args, items, owner))
+	n, err := c.affected(c.context(), completeSQL, len(items), appendOfKey(args, items, owner))
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *call) completed(items []*item, stamp rmqdedup.Owner) (others []*item, e
 // completeLost makes one key DONE that is not, or no longer, its owner's claim.
 func (c *call) completeLost(it *item) error {
 	args := appendMessage([]any{it.digest[:], it.req.Owner[:], millis.Of(it.req.Retention)}, it.req)
-	code, err := c.insertID(c.ctx, completeLostSQL, args)
+	code, err := c.insertID(c.context(), completeLostSQL, args)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (c *call) release(items []*item) error {
 	if len(items) == 0 {
 		return nil
 	}
-	n, err := c.affected(c.ctx, releaseSQL, len(items), appendOfKey(keys(items), items, owner))
+	n, err := c.affected(c.context(), releaseSQL, len(items), appendOfKey(keys(items), items, owner))
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (c *call) abandon(items []*item) error {
 		return nobody[:]
 	})
 	args = append(args, keys(items)...)
-	n, err := c.affected(c.ctx, abandonSQL, len(items), appendOfKey(args, items, owner))
+	n, err := c.affected(c.context(), abandonSQL, len(items), appendOfKey(args, items, owner))
 	if err != nil {
 		return err
 	}

@@ -155,6 +155,11 @@ func (u *URL) takeOwn() error {
 		u.config.Migrate, err = strconv.ParseBool(v)
 		return err
 	})
+	take("coalesce", "true or false", func(v string) error {
+		coalesce, err := strconv.ParseBool(v)
+		u.config.Uncoalesced = !coalesce
+		return err
+	})
 	take("max_conns", "a number of connections from 1 to 1000", func(v string) (err error) {
 		u.conns, err = strconv.Atoi(v)
 		if err == nil && (u.conns < 1 || u.conns > 1000) {

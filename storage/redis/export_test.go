@@ -22,7 +22,7 @@ func NewTestClient(t testing.TB, url string) goredis.UniversalClient {
 }
 
 // Script is the text of a script.
-func Script(name string) string { return load(name).text }
+func Script(name string) string { return load("record", name).text }
 
 // Known are the options that a misspelt one is compared with.
 func Known(scheme string) []string { return (&URL{scheme: scheme}).options() }

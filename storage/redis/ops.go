@@ -55,45 +55,58 @@ var (
 	forget = operation{name: "forget", script: forgetScript, args: noArgs, parts: true}
 )
 
+// operations are those of all methods.
+var operations = [...]*operation{
+	rmqdedup.OpAcquire:  &acquire,
+	rmqdedup.OpRenew:    &renew,
+	rmqdedup.OpComplete: &complete,
+	rmqdedup.OpRelease:  &release,
+	rmqdedup.OpAbandon:  &abandon,
+	rmqdedup.OpLookup:   &lookup,
+	rmqdedup.OpForget:   &forget,
+}
+
 func noArgs(a []any, _ *rmqdedup.Request) []any { return a }
 
 // Acquire implements [rmqdedup.Store]. Two round trips where a claim is found, one otherwise. On Redis 7 and later the record of
 // what is Done has no Until.
 func (s *Store) Acquire(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &acquire, reqs)
+	return s.do(ctx, rmqdedup.OpAcquire, reqs)
 }
 
 // Renew implements [rmqdedup.Store].
 func (s *Store) Renew(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &renew, reqs)
+	return s.do(ctx, rmqdedup.OpRenew, reqs)
 }
 
 // Complete implements [rmqdedup.Store].
 func (s *Store) Complete(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &complete, reqs)
+	return s.do(ctx, rmqdedup.OpComplete, reqs)
 }
 
 // Release implements [rmqdedup.Store].
 func (s *Store) Release(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &release, reqs)
+	return s.do(ctx, rmqdedup.OpRelease, reqs)
 }
 
 // Abandon implements [rmqdedup.Store].
 func (s *Store) Abandon(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &abandon, reqs)
+	return s.do(ctx, rmqdedup.OpAbandon, reqs)
 }
 
 // Lookup implements [rmqdedup.Store].
 func (s *Store) Lookup(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &lookup, reqs)
+	return s.do(ctx, rmqdedup.OpLookup, reqs)
 }
 
 // Forget implements [rmqdedup.Store].
 func (s *Store) Forget(ctx context.Context, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
-	return s.do(ctx, &forget, reqs)
+	return s.do(ctx, rmqdedup.OpForget, reqs)
 }
 
-func (s *Store) do(ctx context.Context, op *operation, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+// doAlone runs an operation in a pipeline of its own.
+func (s *Store) doAlone(ctx context.Context, name rmqdedup.Op, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error) {
+	op := operations[name]
 	if s.closed.Load() {
 		return nil, fmt.Errorf("storage/redis: %s: %w", op.name, rmqdedup.ErrClosed)
 	}

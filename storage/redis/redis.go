@@ -32,6 +32,9 @@ type Config struct {
 	// sent by then may still take effect. At least one millisecond. Default: 3 s.
 	Timeout time.Duration
 
+	// Uncoalesced has every call make its own round trip, where otherwise those that handlers make at the same time share one. Default: false.
+	Uncoalesced bool
+
 	// Logger takes the warnings that [New] finds about the server, once each. Default: slog.Default().
 	Logger *slog.Logger
 }
@@ -60,8 +63,8 @@ func (c Config) validate() error {
 	return errors.Join(problems...)
 }
 
-// A Store keeps its records in Redis. It is safe for concurrent use, has no goroutines of its own, and keeps nothing between
-// calls but its settings.
+// A Store keeps its records in Redis. It is safe for concurrent use, and has no goroutines of its own but those that serve calls which came
+// at the same time.
 type Store struct {
 	prefix  string
 	timeout time.Duration
@@ -75,6 +78,8 @@ type Store struct {
 	heeds bool
 	// slots bounds how many calls a client that does not may have under way, the abandoned ones included.
 	slots chan struct{}
+
+	calls coalescers
 
 	routed   atomic.Bool // the Cluster's slots are known
 	oldSet   atomic.Bool // the server is older than SET with NX and GET (Redis 7.0)
@@ -118,6 +123,7 @@ func build(client goredis.UniversalClient, config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.calls.off = config.Uncoalesced
 	if !s.heeds {
 		s.slots = make(chan struct{}, maxUnheeding)
 	}
@@ -163,7 +169,11 @@ func endless(contextTimeout bool, readTimeout time.Duration) error {
 // Close makes every later call fail with [rmqdedup.ErrClosed]. It closes the client only if [Open] made it; calls under way on that
 // one fail. Closing again does nothing.
 func (s *Store) Close() error {
-	if s.closed.Swap(true) || !s.owned {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	defer s.calls.close()
+	if !s.owned {
 		return nil
 	}
 	if err := s.client.Close(); err != nil {

@@ -16,9 +16,10 @@ type script struct {
 	sha  any // the string that EVALSHA takes, as an argument
 }
 
-func load(name string) *script {
+// load puts a script together. What stands before record.lua is for the usual case, and does without all that.
+func load(names ...string) *script {
 	var text []byte
-	for _, file := range [...]string{"record", name} {
+	for _, file := range names {
 		part, err := sources.ReadFile("scripts/" + file + ".lua")
 		if err != nil {
 			panic(err) // the files are part of the program
@@ -30,11 +31,11 @@ func load(name string) *script {
 }
 
 var (
-	acquireScript  = load("acquire")
-	renewScript    = load("renew")
-	completeScript = load("complete")
-	releaseScript  = load("release")
-	abandonScript  = load("abandon")
-	lookupScript   = load("lookup")
-	forgetScript   = load("forget")
+	acquireScript  = load("record", "acquire")
+	renewScript    = load("record", "renew")
+	completeScript = load("complete_own", "record", "complete")
+	releaseScript  = load("record", "release")
+	abandonScript  = load("record", "abandon")
+	lookupScript   = load("record", "lookup")
+	forgetScript   = load("record", "forget")
 )

@@ -79,6 +79,13 @@ func (u *URL) takeOwn(raw *storeurl.URL) error {
 		}
 		u.config.Prefix = v
 	}
+	if v, ok := raw.Take("coalesce"); ok {
+		coalesce, err := strconv.ParseBool(v)
+		if err != nil {
+			problems = append(problems, errors.New("option coalesce: it is true or false"))
+		}
+		u.config.Uncoalesced = !coalesce
+	}
 	if v, ok := raw.Take("timeout"); ok {
 		d, err := time.ParseDuration(v)
 		if seconds, e := strconv.ParseUint(v, 10, 16); e == nil {
@@ -180,7 +187,7 @@ func (u *URL) blame(name, text string) error {
 
 // options returns the names of those that a misspelt one could have been meant for.
 func (u *URL) options() []string {
-	names := []string{"prefix", "timeout", "client_name", "conn_max_idle_time", "conn_max_lifetime", "conn_max_lifetime_jitter", "dial_timeout",
+	names := []string{"prefix", "timeout", "coalesce", "client_name", "conn_max_idle_time", "conn_max_lifetime", "conn_max_lifetime_jitter", "dial_timeout",
 		"max_active_conns", "max_concurrent_dials", "max_idle_conns", "max_retries", "max_retry_backoff", "min_idle_conns", "min_retry_backoff",
 		"pipeline_pool_size", "pipeline_read_buffer_size", "pipeline_write_buffer_size", "pool_fifo", "pool_size", "pool_timeout", "protocol",
 		"read_timeout", "write_timeout"}

@@ -21,6 +21,12 @@ type Table interface {
 	Age(t testing.TB, key rmqdedup.Key, by time.Duration)
 }
 
+// An Aloner is a table of stores whose calls share statements, without [Config.ExactBatches].
+type Aloner interface {
+	// Alone is Store, of one whose calls have a statement each.
+	Alone(t testing.TB) rmqdedup.Store
+}
+
 // A Config is a store's harness: how a table of it is made, and what the suite cannot find out by asking.
 type Config struct {
 	// NewTable returns an empty table. Each test calls it once and uses nothing of another test's. Required.
@@ -35,9 +41,10 @@ type Config struct {
 	// bubble, used there by one call at a time, and closed there.
 	ServerClock bool
 
-	// ExactBatches declares that a call of several keys tells of each exactly what became of it, even while other
-	// processes act on the same keys as the same owners, or an operator forgets them. Without it histories have one key a
-	// call, but for Lookup. Owners being random for each claim, only an operator can make the difference.
+	// ExactBatches declares that a call of several keys, or calls that share a statement, tell of each key exactly what became of it, even while
+	// other processes act on the same keys as the same owners, or an operator forgets them. Without it histories are of two kinds: those in
+	// which owners keep to their own claims, and those in which all do as they like, with one key a call, on stores that an [Aloner] opens. Owners being
+	// random for each claim, only an operator, or a deadline that passes while a statement is under way, can make the difference.
 	ExactBatches bool
 
 	// DropsExpired declares that records past their time leave the table by themselves, so that a [rmqdedup.Sweeper]

@@ -24,7 +24,7 @@ const (
 	historyClients = 6
 	historyCalls   = 25 // a client
 	historyKeys    = 3
-	historyOwners  = 5
+	historyOwners  = historyClients
 	historyHandles = 3
 
 	// Each failed operation may have acted at any time after it was sent, which makes checking costly.
@@ -35,13 +35,21 @@ const (
 // every answer: that is what it means that each operation is atomic.
 func checkHistories(f *fixture) {
 	random := f.random()
-	stores := f.handles(historyHandles)
+	together := f.handles(historyHandles)
+	alone := together
+	if a, ok := f.table.(Aloner); ok && !f.ExactBatches {
+		alone = []rmqdedup.Store{a.Alone(f), a.Alone(f)}
+	}
 	n := histories
 	if testing.Short() {
 		n /= 4
 	}
 	for i := range n {
-		h := &history{f: f, id: i, start: time.Now()}
+		h := &history{f: f, id: i, start: time.Now(), several: f.ExactBatches}
+		stores := alone
+		if !f.ExactBatches && i%2 == 0 {
+			h.several, h.polite, stores = true, true, together[:2] // few, for their clients to meet
+		}
 		for range historyOwners {
 			h.owners = append(h.owners, rmqdedup.NewOwner())
 		}
@@ -64,6 +72,9 @@ type history struct {
 	start  time.Time
 	owners []rmqdedup.Owner
 	keys   []rmqdedup.Key
+
+	several bool // keys a call
+	polite  bool // each client is an owner of its own, whose calls all end before the next, and there is no operator
 
 	holders [historyKeys]atomic.Int32 // who claimed last, as far as clients know
 
@@ -174,7 +185,11 @@ type historyClient struct {
 
 // call does one thing to the table: mostly one of the store's operations, on one to three keys.
 func (c *historyClient) call() {
-	switch n := c.random.IntN(100); {
+	n := c.random.IntN(100)
+	if c.polite {
+		n = 18 + n*74/100 // all that changes something but an operator's doings, and lookups
+	}
+	switch {
 	case n < 12:
 		c.age()
 	case n < 18:
@@ -202,12 +217,15 @@ func (c *historyClient) operate(op rmqdedup.Op) {
 	var reqs []rmqdedup.Request
 	var inputs []modelInput
 	keys := c.random.Perm(historyKeys)[:1+c.random.IntN(historyKeys)]
-	if !c.f.ExactBatches && op != rmqdedup.OpLookup {
+	if !c.several && op != rmqdedup.OpLookup {
 		keys = keys[:1]
 	}
 	for _, k := range keys {
 		in := modelInput{key: k, op: op, owner: int(c.holders[k].Load())}
-		if c.random.IntN(2) == 0 {
+		switch {
+		case c.polite:
+			in.owner = c.id
+		case c.random.IntN(2) == 0:
 			in.owner = c.random.IntN(historyOwners)
 		}
 		q := request(c.keys[k], c.owners[in.owner])
@@ -245,7 +263,7 @@ func (c *historyClient) operate(op rmqdedup.Op) {
 // context returns one that sometimes ends before the operation does.
 func (c *historyClient) context() (context.Context, context.CancelFunc) {
 	d := time.Duration(c.random.IntN(300)) * time.Microsecond
-	if c.random.IntN(20) > 0 {
+	if c.polite || c.random.IntN(20) > 0 {
 		return context.WithCancel(c.f.ctx)
 	}
 	c.mu.Lock()

@@ -8,6 +8,9 @@ MAKEFLAGS   += --no-print-directory
 GO       ?= go
 FUZZTIME ?= 10s
 COUNT    ?= 6
+CELLS    ?=
+ROUNDS   ?= 10
+ROUND    ?= 400ms
 
 servers := scripts/servers.sh
 # Tools are built with the Go at hand, since golangci-lint refuses to read code for a newer Go than its own.
@@ -61,15 +64,23 @@ test-long: cgo ## also what takes minutes
 cgo: # the race detector is C
 	@scripts/need.sh gcc:gcc,libc6-dev
 
-.PHONY: fuzz bench bench-size bench-sweep bench-large test-galera
+.PHONY: fuzz bench bench-list bench-go bench-size bench-sweep bench-large test-galera
 test-galera: cgo ## what is asked of a Galera cluster, on three nodes, which it starts
 	@$(servers) with rocketmq galera -- $(GO) test -race -count=1 -timeout 20m -run Galera ./storage/mysql/... ./internal/e2e/...
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
-bench: $(bin)/benchstat ## benchmarks, COUNT (6) times each, compared with the run before; kept in .local/bench
-	@$(servers) with -- scripts/bench.sh $(bin)/benchstat $(COUNT)
+# CELLS is a regular expression, in which make is to leave each $$ alone (hence value). RECORD=1 makes the table the one that later runs are compared with.
+bench: ## the table of docs/performance.md, measured against floors: CELLS='redis' (all), ROUNDS=10, ROUND=400ms, RECORD=1 keeps it as the recorded one
+	@scripts/need.sh redis-benchmark:redis-tools
+	@$(servers) with rocketmq redis mysql mariadb -- scripts/bench.sh $(if $(RECORD),-record internal/bench/recorded.txt) -run '$(value CELLS)' -rounds $(ROUNDS) -round $(ROUND)
+
+bench-list: ## the names of the cells that make bench measures
+	@$(GO) run ./internal/bench -list -run '$(value CELLS)'
+
+bench-go: $(bin)/benchstat ## Go's benchmarks, COUNT (6) times each, compared with the run before; kept in .local/bench
+	@$(servers) with -- scripts/bench-go.sh $(bin)/benchstat $(COUNT)
 
 bench-size: ## bytes a row of the MySQL table, on both servers
 	@$(servers) with mysql mariadb -- $(GO) test -run '^$$' -bench Size -benchtime 1x -timeout 20m ./storage/mysql

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# scripts/bench.sh BENCHSTAT COUNT - runs the benchmarks and compares them with those of the run before.
+# scripts/bench.sh [FLAG...] - measures the table of docs/performance.md, and keeps it and the raw output; the flags are those of internal/bench.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 dir=.local/bench
 mkdir -p "$dir"
-before=$(find "$dir" -name '*.txt' | sort | tail -n 1)
-now=$dir/$(date +%Y%m%d-%H%M%S)-$(git rev-parse --short HEAD 2> /dev/null || echo new).txt
+now=$dir/table-$(date +%Y%m%d-%H%M%S)-$(git rev-parse --short HEAD 2> /dev/null || echo new)
 
-# One package at a time: two that run together on two cores measure each other. A run that is broken off leaves no result
-# that the next would be compared with.
-go test -run '^$' -bench . -skip 'Size|Large' -benchmem -count "$2" -p 1 -timeout 60m ./rmqdedup/... ./storage/... | tee "$now.part"
-mv "$now.part" "$now"
-echo "kept in $now"
-"$1" ${before:+"$before"} "$now"
+go build -o "$dir/bench" ./internal/bench
+status=0
+"$dir/bench" -o "$now.txt" "$@" | tee "$now.md" || status=$?
+if [[ -s $now.md ]]; then
+  echo "kept: $now.md, and for benchstat -col /side the raw output: $now.txt" >&2
+else
+  rm -f "$now.md" # it was broken off
+fi
+exit "$status"

@@ -54,6 +54,8 @@ func (p *process) messages(ctx context.Context, first int) error {
 	for i := range reqs {
 		reqs[i] = p.request(first + i)
 	}
+	// The contexts of messages do not end, and what does not end costs less.
+	ctx = context.WithoutCancel(ctx)
 	mine, err := p.claim(ctx, reqs)
 	if err != nil || len(mine) == 0 {
 		return err

@@ -19,7 +19,7 @@ const (
 	patience = 20 * time.Millisecond
 )
 
-// A Config is what a [Coalescer] is made of. All is required but Ping.
+// A Config is what a [Coalescer] is made of. All is required but Size and Ping.
 type Config struct {
 	// Name begins the errors that are the coalescer's own.
 	Name string
@@ -32,6 +32,10 @@ type Config struct {
 
 	// Limit is how long a caller waits at most. Do ends by itself after about as long.
 	Limit time.Duration
+
+	// Size says how many of so many keys should go out together, where some numbers are better than others: the others then
+	// are in the next call. It is at least 1. nil: all.
+	Size func(keys int) int
 
 	// Ping makes the cheapest round trip to the server that there is. Without it the window stays as it is at first, Window(0).
 	Ping func(ctx context.Context) error

@@ -1,6 +1,7 @@
 package coalesce
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 
@@ -62,10 +63,31 @@ func (c *Coalescer) fill(b *batch) bool {
 			left = append(left, w)
 		}
 	}
+	left = b.trim(c.config.Size, left)
 	clear(all[len(left):])
 	c.lanes[b.op] = left
 	c.waiting -= len(b.members)
 	return true
+}
+
+// trim puts the last members back among those that are left, which are in the order of their arrival, if the batch is better without them.
+func (b *batch) trim(size func(int) int, left lane) lane {
+	if size == nil {
+		return left
+	}
+	best, back := size(len(b.reqs)), len(left)
+	for len(b.reqs) > best && len(b.members) > 1 {
+		last := len(b.members) - 1
+		w := b.members[last]
+		b.members[last] = nil
+		b.members, b.reqs = b.members[:last], b.reqs[:len(b.reqs)-len(w.reqs)]
+		w.queued = true
+		left = append(left, w)
+	}
+	if back < len(left) {
+		slices.SortFunc(left, func(a, b *waiter) int { return cmp.Compare(a.arrived, b.arrived) })
+	}
+	return left
 }
 
 // add makes w a member, unless it has a key that is there already. A call that has one twice itself is so served by the store.

@@ -50,7 +50,8 @@ func (c *call) acquire(items []*item) error {
 		if len(items) == 0 {
 			return nil
 		}
-		code, err := c.claim(items)
+		sent := time.Now()
+		code, err := c.claim(claimSQL, items)
 		if err != nil {
 			return err
 		}
@@ -58,20 +59,35 @@ func (c *call) acquire(items []*item) error {
 			settleAll(items, rmqdedup.Claimed)
 			return nil
 		}
-		if len(items) == 1 && items[0].obey(code) {
-			return nil
-		}
 		found, err := c.find(items)
 		if err != nil {
 			return err
 		}
-		var orphans []*item
+		// One key that had a row was not inserted. Of several, those that were have all of their time left.
+		took := time.Since(sent)
+		if len(items) == 1 {
+			took = -1
+		}
+		var orphans, again []*item
 		for _, it := range items {
-			if it.judge(found[it.digest]) {
+			switch r := found[it.digest]; {
+			case r == nil: // it has been removed since, and is left for the next round
+			case r.inFlight() && r.owner != it.req.Owner:
+				it.settle(rmqdedup.InFlight, r)
+			case r.status == done && r.live():
+				it.settle(rmqdedup.Done, r)
+			case r.claimOf(it.req.Owner) && took >= 0 && r.fresh(it.req, took):
+				it.settle(rmqdedup.Claimed, nil)
+			case r.status == consuming && r.owner != it.req.Owner:
 				orphans = append(orphans, it)
+			default: // its own claim, or DONE past its retention
+				again = append(again, it)
 			}
 		}
 		if err := c.takeOver(orphans, found); err != nil {
+			return err
+		}
+		if err := c.reclaim(again); err != nil {
 			return err
 		}
 		items = open(items)
@@ -79,50 +95,70 @@ func (c *call) acquire(items []*item) error {
 	return errRestless
 }
 
-// claim sends the statement, and returns the insert id.
-func (c *call) claim(items []*item) (code int64, err error) {
+// fresh says whether a claim of the requester's is one that was made within that time, rather than one whose deadline is to be set anew.
+func (r *row) fresh(q *rmqdedup.Request, took time.Duration) bool {
+	return r.origin.IsZero() && r.grace == millis.Of(q.Grace) && r.left() >= q.Lease-took-Resolution
+}
+
+// claim sends a statement that inserts rows, and returns the insert id.
+func (c *call) claim(st *statement, items []*item) (code int64, err error) {
 	args := make([]any, 0, 12*len(items))
 	for _, it := range items {
 		args = append(args, it.digest[:], it.req.Owner[:], millis.Of(it.req.Lease), millis.Of(it.req.Grace))
 		args = appendMessage(args, it.req)
 	}
-	result, err := c.exec(c.context(), acquireSQL, len(items), args)
+	result, err := c.exec(c.context(), st, len(items), args)
 	if err != nil {
 		return 0, err
 	}
 	return result.LastInsertId()
 }
 
-// obey answers by the insert id of a statement of one row, if that has changed it.
-func (it *item) obey(code int64) bool {
+// reclaim claims keys anew whose rows allow it. What has become of others meanwhile is left for the next round.
+func (c *call) reclaim(items []*item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	code, err := c.claim(acquireSQL, items)
+	if err != nil {
+		return err
+	}
+	if code == 0 { // inserted, each of them
+		settleAll(items, rmqdedup.Claimed)
+		return nil
+	}
+	if len(items) == 1 {
+		items[0].obey(code)
+		return nil
+	}
+	found, err := c.find(items)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		if r := found[it.digest]; r != nil && r.claimOf(it.req.Owner) {
+			it.settle(claimed(r.origin), nil)
+		}
+	}
+	return nil
+}
+
+// claimed is what the owner of a claim is told that has that origin.
+func claimed(origin rmqdedup.Owner) rmqdedup.Outcome {
+	if origin.IsZero() {
+		return rmqdedup.Claimed
+	}
+	return rmqdedup.TakenOver
+}
+
+// obey answers by the insert id of acquire.sql with one row, if that has changed it.
+func (it *item) obey(code int64) {
 	switch code {
 	case 4, 6:
 		it.settle(rmqdedup.Claimed, nil)
 	case 5:
 		it.settle(rmqdedup.TakenOver, nil) // at an earlier try, which had its record
-	default:
-		return false
 	}
-	return true
-}
-
-// judge answers by the row as it is after the statement, and says whether it is an orphan instead. One that has been removed since, or whose
-// retention has ended, is left for the next round.
-func (it *item) judge(r *row) (orphan bool) {
-	switch {
-	case r == nil:
-	case r.claimOf(it.req.Owner) && r.origin.IsZero():
-		it.settle(rmqdedup.Claimed, nil)
-	case r.claimOf(it.req.Owner):
-		it.settle(rmqdedup.TakenOver, nil)
-	case r.inFlight():
-		it.settle(rmqdedup.InFlight, r)
-	case r.status == consuming:
-		return true
-	case r.live():
-		it.settle(rmqdedup.Done, r)
-	}
-	return false
 }
 
 // takeOver takes over those orphans that are still as they were found, and leaves the others for the next round.

@@ -56,7 +56,8 @@ func ofFloor(b *testing.B, server string, handlers, keys int) {
 		wg.Wait()
 		return float64(done.Load()) / time.Since(begin).Seconds()
 	}
-	message := func(first, n int) error { return process(b.Context(), store, first, n) }
+	ctx := context.WithoutCancel(b.Context()) // as those of messages are
+	message := func(first, n int) error { return process(ctx, store, first, n) }
 	measure(floor.message, 1) // to open the connections
 	measure(message, keys)
 	for i := 0; b.Loop(); i++ {

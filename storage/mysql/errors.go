@@ -35,6 +35,7 @@ const (
 	errLockWait           = 1205
 	errDeadlock           = 1213
 	errOptionPrevents     = 1290
+	errTooManyPrepared    = 1461
 	errReprepare          = 1615
 	errReadOnlyTx         = 1792
 	errReadOnlyMode       = 1836

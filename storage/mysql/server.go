@@ -37,7 +37,7 @@ type server struct {
 	quick  chan struct{} // has an element for each call under way of which nobody watches the context
 
 	sql      atomic.Pointer[renderer] // nil until the server has said what it is
-	prepared sync.Map                 // of *statement to *sql.Stmt; those of one key
+	prepared sync.Map                 // of rendering to *sql.Stmt
 }
 
 // newServer returns one with a pool of its own.
@@ -64,17 +64,13 @@ func (s *server) exec(ctx context.Context, st *statement, keys int, args []any) 
 				return err
 			})
 		}
-		if keys > 1 {
+		prepared, err := s.prepare(ctx, rendering{st, keys}, text) //nolint:sqlclosecheck // kept until the store is closed
+		if err == nil && prepared != nil {
+			result, err = prepared.ExecContext(ctx, args...)
+		}
+		if err == nil && prepared == nil || is(err, errTooManyPrepared) {
 			result, err = s.db.ExecContext(ctx, text, args...)
-			return err
 		}
-		// A message's own statements are prepared once a connection: of several keys there would be as many statements as
-		// there are numbers of keys, and the server bounds them (max_prepared_stmt_count).
-		prepared, err := s.prepare(ctx, st, text) //nolint:sqlclosecheck // kept until the store is closed
-		if err != nil {
-			return err
-		}
-		result, err = prepared.ExecContext(ctx, args...)
 		return err
 	})
 	return result, err
@@ -152,14 +148,15 @@ func (s *server) rows(ctx context.Context, st *statement, keys int, args []any) 
 	if s.shared {
 		return s.sharedRows(ctx, text, args)
 	}
-	if keys != 1 {
+	prepared, err := s.prepare(ctx, rendering{st, keys}, text) //nolint:sqlclosecheck // kept until the store is closed
+	var rows *sql.Rows
+	if err == nil && prepared != nil {
+		rows, err = prepared.QueryContext(ctx, args...) //nolint:sqlclosecheck // the caller does
+	}
+	if err == nil && prepared == nil || is(err, errTooManyPrepared) {
 		return s.db.QueryContext(ctx, text, args...)
 	}
-	prepared, err := s.prepare(ctx, st, text) //nolint:sqlclosecheck // kept until the store is closed
-	if err != nil {
-		return nil, err
-	}
-	return prepared.QueryContext(ctx, args...)
+	return rows, err
 }
 
 // sharedRows does not interpolate either.
@@ -190,8 +187,13 @@ func (s *server) try(ctx context.Context, f func() error) error {
 	}
 }
 
-// prepare returns the statement of one key, which the pool prepares on each of its connections when it is first used there.
-func (s *server) prepare(ctx context.Context, st *statement, text string) (*sql.Stmt, error) {
+// prepare returns a statement that the pool prepares on each of its connections when it is first used there, or nil if it is to be sent as text, with
+// its arguments in it. Each is something that the server keeps, and of which it has so many (max_prepared_stmt_count): past that
+// it says so, and takes text.
+func (s *server) prepare(ctx context.Context, st rendering, text string) (*sql.Stmt, error) {
+	if st.keys != 1 && (!s.sql.Load().prepares || sharing(st.keys) != st.keys) {
+		return nil, nil
+	}
 	if p, ok := s.prepared.Load(st); ok {
 		return p.(*sql.Stmt), nil
 	}
@@ -261,6 +263,8 @@ func (s *server) renderer(ctx context.Context) (*renderer, error) {
 	}
 	// Half, since bytes may double when they are escaped, and what is longer than allowed breaks the connection.
 	r := &renderer{table: s.table, dialect: dialectOf(version), room: min(packet/2-fixedBytes, maxBytes)}
+	// To read a long text costs MariaDB as much as to do what it says. MySQL does not mind.
+	r.prepares = strings.Contains(version, "MariaDB")
 	s.sql.CompareAndSwap(nil, r)
 	return r, nil
 }

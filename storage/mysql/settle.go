@@ -109,8 +109,13 @@ func (c *call) complete(items []*item) error {
 	if len(items) == 0 {
 		return nil
 	}
-	stamp := rmqdedup.NewOwner() // as good a random number as any
-	args := append([]any{millis.Of(items[0].req.Retention), stamp[:]}, keys(items)...)
+	args := []any{millis.Of(items[0].req.Retention)}
+	var stamp rmqdedup.Owner
+	if len(items) > 1 {
+		stamp = rmqdedup.NewOwner() // as good a random number as any
+		args = append(args, stamp[:])
+	}
+	args = append(args, keys(items)...)
 	n, err := c.affected(c.context(), completeSQL, len(items), appendOfKey(args, items, owner))
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ var statementFiles embed.FS
 //	{rows}(…){end}   once for each key
 //	{keys}           a placeholder for each key
 //	{of key}         a value that belongs to the row's key: a placeholder for one key, two for each of several
+//	{stamp}          of several keys: the origin becomes a placeholder
 //	{as new}, new.x  the value that was to be inserted, in the server's dialect
 type statement struct {
 	name string
@@ -27,6 +28,7 @@ type statement struct {
 }
 
 var (
+	claimSQL         = read("claim")
 	acquireSQL       = read("acquire")
 	takeOverSQL      = read("take_over")
 	completeSQL      = read("complete")
@@ -88,10 +90,11 @@ var (
 
 // A renderer turns statements into SQL for one table on one kind of server, and keeps what it made.
 type renderer struct {
-	table   string
-	dialect dialect
-	room    int      // for the keys of a statement, in bytes; not above zero where there is none but for one key
-	cache   sync.Map // of rendering to string
+	table    string
+	dialect  dialect
+	prepares bool     // statements of several keys too
+	room     int      // for the keys of a statement, in bytes; not above zero where there is none but for one key
+	cache    sync.Map // of rendering to string
 }
 
 type rendering struct {
@@ -113,18 +116,30 @@ func (r *renderer) render(s *statement, keys int) string {
 	} else {
 		text = newMark.ReplaceAllString(text, "VALUES($1)")
 	}
-	ofKey := "?"
+	ofKey, stamp := "?", ""
 	if keys > 1 {
+		stamp = ", origin = ?"
 		ofKey = "CASE digest" + strings.Repeat(" WHEN ? THEN ?", keys) + " END"
 	}
 	text = strings.NewReplacer(
 		"{table}", quote(r.table), "{now}", nowSQL, "{columns}", columns, "{nobody}", nobodySQL, "{as new}", as,
-		"{keys}", list("?", keys), "{of key}", ofKey,
+		"{keys}", list("?", keys), "{of key}", ofKey, "{stamp}", stamp,
 	).Replace(text)
 	if keys <= maxKeys { // longer ones are the janitor's, of any length
 		r.cache.Store(rendering{s, keys}, text)
 	}
 	return text
+}
+
+// sharing is how many of so many keys should share a statement that is prepared, so that there are few of these: all, or almost all.
+func sharing(keys int) int {
+	switch {
+	case keys <= 16:
+		return keys
+	case keys <= 32:
+		return keys &^ 3
+	}
+	return min(keys, maxKeys) &^ 7
 }
 
 func list(element string, times int) string {

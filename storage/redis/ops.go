@@ -12,6 +12,7 @@ import (
 type operation struct {
 	name   string
 	script *script
+	many   *script                              // for several keys, whose answers are an array; nil: there is none
 	valid  func(*rmqdedup.Request) error        // nil: every request is
 	args   func([]any, *rmqdedup.Request) []any // appends ARGV
 	parts  bool                                 // records are returned with the key's parts
@@ -35,7 +36,7 @@ var (
 		},
 	}
 	complete = operation{
-		name: "complete", script: completeScript, valid: validRetention,
+		name: "complete", script: completeScript, many: completeManyScript, valid: validRetention,
 		args: func(a []any, r *rmqdedup.Request) []any {
 			return append(a, string(r.Owner[:]), millis.Of(r.Retention), rest(r))
 		},

@@ -89,8 +89,9 @@ func TestLostAnswers(t *testing.T) {
 	c := goredis.NewClient(&goredis.Options{Addr: p.addr})
 	t.Cleanup(func() { _ = c.Close() })
 	s := newStore(t, c)
-	for _, op := range allOps { // the scripts are known from now on, or it would be that answer which is lost
+	for _, op := range allOps { // the scripts are known from now on, those for several keys too, or it would be that answer which is lost
 		do(t, s, op, request("other"))
+		do(t, s, op, request("other"), request("another"))
 	}
 	for _, n := range []int{1, 10} {
 		claim := func() []rmqdedup.Request {

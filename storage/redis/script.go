@@ -31,11 +31,12 @@ func load(names ...string) *script {
 }
 
 var (
-	acquireScript  = load("record", "acquire")
-	renewScript    = load("record", "renew")
-	completeScript = load("complete_own", "record", "complete")
-	releaseScript  = load("record", "release")
-	abandonScript  = load("record", "abandon")
-	lookupScript   = load("record", "lookup")
-	forgetScript   = load("record", "forget")
+	acquireScript      = load("record", "acquire")
+	renewScript        = load("record", "renew")
+	completeScript     = load("complete_own", "record", "complete")
+	completeManyScript = load("complete_many")
+	releaseScript      = load("record", "release")
+	abandonScript      = load("record", "abandon")
+	lookupScript       = load("record", "lookup")
+	forgetScript       = load("record", "forget")
 )

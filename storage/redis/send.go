@@ -12,7 +12,8 @@ import (
 type bundle struct {
 	script *script         // what the commands run, or may have to
 	cmds   []goredis.Cmder // each a *goredis.Cmd
-	at     []int           // which request of the call each is for
+	at     [][]int         // which requests of the call each is for
+	many   bool            // each answers for all of its requests in an array
 
 	// err is why nothing is known of any of the commands. They must not be looked at then.
 	err error
@@ -79,7 +80,7 @@ func (c *call) byNode(b *bundle) ([]*bundle, error) {
 		}
 		part := of[node]
 		if part == nil {
-			part = &bundle{script: b.script}
+			part = &bundle{script: b.script, many: b.many}
 			of[node] = part
 			bundles = append(bundles, part)
 		}

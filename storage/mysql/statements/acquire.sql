@@ -1,4 +1,4 @@
--- Claims keys, a row each. Answered by the insert id, which no flag of the connection changes:
+-- Claims keys again that claim.sql found to have rows: one's own claim, or DONE past its retention. Answered by the insert id, which no flag of the connection changes:
 --   0 inserted   1 another's live claim   2 DONE   3 an expired claim, to be taken over by another statement
 --   4 one's own claim   5 one's own claim, taken over before   6 DONE past its retention, claimed anew
 -- Only of a single row. Of several, 0 says that each was inserted; otherwise they are read.

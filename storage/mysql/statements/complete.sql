@@ -1,6 +1,6 @@
 -- Makes DONE the claims that are still their owners'. A row that matches always changes, so the number of
--- affected rows is the same whatever clientFoundRows is. If it is below the number of keys, those with this
--- statement's origin are the ones.
+-- affected rows is the same whatever clientFoundRows is. If it is below the number of several keys, those with the
+-- stamp are the ones.
 UPDATE {table} FORCE INDEX (PRIMARY)
-SET done_at = {now}, expires_at = {now} + ?, status = 2, grace = 0, origin = ?
+SET done_at = {now}, expires_at = {now} + ?, status = 2{stamp}
 WHERE digest IN ({keys}) AND status = 1 AND owner = {of key}

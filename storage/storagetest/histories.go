@@ -74,7 +74,7 @@ type history struct {
 	keys   []rmqdedup.Key
 
 	several bool // keys a call
-	polite  bool // each client is an owner of its own, whose calls all end before the next, and there is no operator
+	polite  bool // each client is an owner of its own, which completes what it has claimed, and there is no operator
 
 	holders [historyKeys]atomic.Int32 // who claimed last, as far as clients know
 
@@ -181,6 +181,7 @@ type historyClient struct {
 	id     int
 	store  rmqdedup.Store
 	random *rand.Rand
+	claims [historyKeys]bool // that it was answered, and has not ended
 }
 
 // call does one thing to the table: mostly one of the store's operations, on one to three keys.
@@ -217,8 +218,17 @@ func (c *historyClient) operate(op rmqdedup.Op) {
 	var reqs []rmqdedup.Request
 	var inputs []modelInput
 	keys := c.random.Perm(historyKeys)[:1+c.random.IntN(historyKeys)]
-	if !c.several && op != rmqdedup.OpLookup {
+	several := c.several
+	if c.polite { // what ends a claim may be followed by another's, before the row is read to see what became of it
+		several = op == rmqdedup.OpAcquire || op == rmqdedup.OpComplete
+	}
+	if !several && op != rmqdedup.OpLookup {
 		keys = keys[:1]
+	}
+	if c.polite && op == rmqdedup.OpComplete {
+		if keys = slices.DeleteFunc(keys, func(k int) bool { return !c.claims[k] }); len(keys) == 0 {
+			return
+		}
 	}
 	for _, k := range keys {
 		in := modelInput{key: k, op: op, owner: int(c.holders[k].Load())}
@@ -252,6 +262,12 @@ func (c *historyClient) operate(op rmqdedup.Op) {
 				return
 			}
 			o.Output, o.Return = c.output(answers[i]), end
+			switch op {
+			case rmqdedup.OpAcquire:
+				c.claims[in.key] = answers[i].Outcome == rmqdedup.Claimed || answers[i].Outcome == rmqdedup.TakenOver
+			case rmqdedup.OpComplete, rmqdedup.OpRelease, rmqdedup.OpAbandon:
+				c.claims[in.key] = false
+			}
 			if answers[i].Outcome == rmqdedup.Claimed || answers[i].Outcome == rmqdedup.TakenOver {
 				c.holders[in.key].Store(int32(in.owner))
 			}

@@ -19,7 +19,7 @@ const (
 	patience = 20 * time.Millisecond
 )
 
-// A Config is what a [Coalescer] is made of. All is required but Size and Ping.
+// A Config is what a [Coalescer] is made of. All is required but DoAll, Size and Ping.
 type Config struct {
 	// Name begins the errors that are the coalescer's own.
 	Name string
@@ -29,6 +29,10 @@ type Config struct {
 
 	// Do makes one call of the store, as the method for op would.
 	Do func(ctx context.Context, op rmqdedup.Op, reqs []rmqdedup.Request) ([]rmqdedup.Answer, error)
+
+	// DoAll makes several calls in one round trip, of one operation each, and answers in each of them. No key is in two of them. nil: each
+	// operation's calls go by themselves.
+	DoAll func(ctx context.Context, calls []Part)
 
 	// Limit is how long a caller waits at most. Do ends by itself after about as long.
 	Limit time.Duration
@@ -42,6 +46,15 @@ type Config struct {
 
 	// Window returns how many calls may be under way over a round trip of that length; at least 1.
 	Window func(roundTrip time.Duration) int
+}
+
+// A Part is one of several calls that are made together.
+type Part struct {
+	Op       rmqdedup.Op
+	Requests []rmqdedup.Request
+
+	Answers []rmqdedup.Answer
+	Err     error
 }
 
 // A Coalescer makes calls of a store. It is safe for concurrent use.

@@ -67,7 +67,37 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// No more than MaxKeys go together, a call with many goes by itself at once, and so does one of an operation that is not shared.
+// Where the store can make calls of several operations together they go together, but for those that have a key in common.
+func TestAllOperationsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(trip)
+		c := s.with(s.all)
+		go must(t.Context(), t, c, rmqdedup.OpAcquire, "first")
+		synctest.Wait()
+		for i := range 70 {
+			go must(t.Context(), t, c, rmqdedup.OpAcquire, strconv.Itoa(i))
+			go must(t.Context(), t, c, rmqdedup.OpComplete, strconv.Itoa(60+i))
+		}
+		rest(20 * trip)
+		// Of the ten keys in common each goes in one of the first two.
+		together, keys := 0, 0
+		for _, call := range s.calls[1:] {
+			keys += len(call.keys)
+			if call.at == s.calls[1].at {
+				together += len(call.keys)
+			}
+		}
+		if keys != 140 || together < 2*MaxKeys-10 || together > 2*MaxKeys {
+			t.Errorf("%d keys, %d of them together at first", keys, together)
+		}
+		if s.most != 1 {
+			t.Errorf("%d calls at once", s.most)
+		}
+		c.Close()
+	})
+}
+
+// No more than MaxKeys of an operation go together, a call with many goes by itself at once, and so does one of an operation that is not shared.
 func TestSizes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(trip)

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 )
 
 // room says whether one more call may be under way. The mutex is held.
@@ -76,19 +78,33 @@ func (c *Coalescer) next(b *batch, began time.Time) bool {
 	return true
 }
 
-// serve makes one call for all members of a batch.
+// serve makes one call for all members of a batch, or has all of them made together.
 func (c *Coalescer) serve(b *batch) {
-	answers, err := c.config.Do(context.Background(), b.op, b.reqs)
-	from := 0
-	for i, w := range b.members {
-		to := from + len(w.reqs)
-		if err == nil {
-			w.answers = slices.Clip(answers[from:to])
+	var parts [len(b.parts)]Part
+	all := parts[:0]
+	for op := range b.parts {
+		if p := &b.parts[op]; len(p.members) > 0 {
+			all = append(all, Part{Op: rmqdedup.Op(op), Requests: p.reqs})
 		}
-		w.err = err
-		from = to
-		b.members[i] = nil
-		w.done <- struct{}{} // its caller may be gone, but there is room for one
+	}
+	ctx := context.Background()
+	if len(all) > 1 {
+		c.config.DoAll(ctx, all)
+	} else {
+		all[0].Answers, all[0].Err = c.config.Do(ctx, all[0].Op, all[0].Requests)
+	}
+	for _, p := range all {
+		from, members := 0, b.parts[p.Op].members
+		for i, w := range members {
+			to := from + len(w.reqs)
+			if p.Err == nil {
+				w.answers = slices.Clip(p.Answers[from:to])
+			}
+			w.err = p.Err
+			from = to
+			members[i] = nil
+			w.done <- struct{}{} // its caller may be gone, but there is room for one
+		}
 	}
 }
 

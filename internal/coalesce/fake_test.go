@@ -77,6 +77,38 @@ func (s *store) do(ctx context.Context, op rmqdedup.Op, reqs []rmqdedup.Request)
 	return answers, nil
 }
 
+// all lets a coalescer make calls of several operations together.
+func (s *store) all(config *Config) {
+	config.DoAll = func(ctx context.Context, calls []Part) {
+		seen := make(map[string]bool)
+		took := time.Duration(0)
+		for i := range calls {
+			c := sent{op: calls[i].Op, ctx: ctx, at: time.Since(s.began)}
+			for _, r := range calls[i].Requests {
+				c.keys = append(c.keys, r.Key.Value)
+			}
+			for _, k := range c.keys {
+				if seen[k] {
+					calls[i].Err = fmt.Errorf("%s is there twice", k)
+				}
+			}
+			for _, k := range c.keys {
+				seen[k] = true
+			}
+			s.mu.Lock()
+			s.calls = append(s.calls, c)
+			s.mu.Unlock()
+			took = max(took, s.takes(c))
+			for _, k := range c.keys {
+				calls[i].Answers = append(calls[i].Answers, answerFor(c.op, k))
+			}
+		}
+		if took > 0 {
+			<-time.After(took)
+		}
+	}
+}
+
 // answerFor is what a key is answered. Those that begin with "bad" fail by themselves.
 func answerFor(op rmqdedup.Op, key string) rmqdedup.Answer {
 	if len(key) > 3 && key[:3] == "bad" {

@@ -29,58 +29,75 @@ func (c *Coalescer) enqueue(w *waiter) {
 	}
 }
 
-// A batch is what goes out as one call.
+// A batch is what goes out together, a part for each operation.
 type batch struct {
-	op      rmqdedup.Op
-	members []*waiter
-	reqs    []rmqdedup.Request // of all members, one after the other
-
-	seen map[digest]struct{}
+	parts [rmqdedup.OpForget + 1]part
+	seen  map[digest]struct{} // the keys of all of them
 }
 
-// fill takes calls out of the lane whose first has waited longest, as many as fit and have no key in common. The mutex is held. It
-// returns false if none waits.
+// A part has the calls of one operation.
+type part struct {
+	members []*waiter
+	reqs    []rmqdedup.Request // of all members, one after the other
+}
+
+// fill takes calls that wait, as many as fit and have no key in common: those of all operations if these can go together, and otherwise
+// of that whose first call has waited longest. The mutex is held. It returns false if none waits.
 func (c *Coalescer) fill(b *batch) bool {
 	if c.waiting == 0 {
 		return false
 	}
+	for op := range b.parts {
+		p := &b.parts[op]
+		p.members, p.reqs = p.members[:0], p.reqs[:0]
+	}
+	clear(b.seen)
 	var first *waiter
-	for _, l := range c.lanes {
-		if len(l) > 0 && (first == nil || l[0].arrived < first.arrived) {
+	for op, l := range c.lanes {
+		switch {
+		case len(l) == 0:
+		case c.config.DoAll != nil:
+			c.take(b, rmqdedup.Op(op))
+		case first == nil || l[0].arrived < first.arrived:
 			first = l[0]
 		}
 	}
-	b.op, b.members, b.reqs = first.op, b.members[:0], b.reqs[:0]
-	clear(b.seen)
-	all := c.lanes[b.op]
-	left := all[:0]
-	for i, w := range all {
-		if len(b.reqs)+len(w.reqs) > MaxKeys {
-			left = append(left, all[i:]...) // in order: a large call is not passed by small ones for ever
-			break
-		}
-		if !b.add(w) {
-			left = append(left, w)
-		}
+	if first != nil {
+		c.take(b, first.op)
 	}
-	left = b.trim(c.config.Size, left)
-	clear(all[len(left):])
-	c.lanes[b.op] = left
-	c.waiting -= len(b.members)
 	return true
 }
 
-// trim puts the last members back among those that are left, which are in the order of their arrival, if the batch is better without them.
-func (b *batch) trim(size func(int) int, left lane) lane {
+// take takes those of one lane.
+func (c *Coalescer) take(b *batch, op rmqdedup.Op) {
+	p, all := &b.parts[op], c.lanes[op]
+	left := all[:0]
+	for i, w := range all {
+		if len(p.reqs)+len(w.reqs) > MaxKeys {
+			left = append(left, all[i:]...) // in order: a large call is not passed by small ones for ever
+			break
+		}
+		if !b.add(p, w) {
+			left = append(left, w)
+		}
+	}
+	left = p.trim(c.config.Size, left)
+	clear(all[len(left):])
+	c.lanes[op] = left
+	c.waiting -= len(p.members)
+}
+
+// trim puts the last members back among those that are left, which are in the order of their arrival, if the part is better without them.
+func (p *part) trim(size func(int) int, left lane) lane {
 	if size == nil {
 		return left
 	}
-	best, back := size(len(b.reqs)), len(left)
-	for len(b.reqs) > best && len(b.members) > 1 {
-		last := len(b.members) - 1
-		w := b.members[last]
-		b.members[last] = nil
-		b.members, b.reqs = b.members[:last], b.reqs[:len(b.reqs)-len(w.reqs)]
+	best, back := size(len(p.reqs)), len(left)
+	for len(p.reqs) > best && len(p.members) > 1 {
+		last := len(p.members) - 1
+		w := p.members[last]
+		p.members[last] = nil
+		p.members, p.reqs = p.members[:last], p.reqs[:len(p.reqs)-len(w.reqs)]
 		w.queued = true
 		left = append(left, w)
 	}
@@ -90,8 +107,8 @@ func (b *batch) trim(size func(int) int, left lane) lane {
 	return left
 }
 
-// add makes w a member, unless it has a key that is there already. A call that has one twice itself is so served by the store.
-func (b *batch) add(w *waiter) bool {
+// add makes w a member of a part, unless it has a key that is there already. A call that has one twice itself is so served by the store.
+func (b *batch) add(p *part, w *waiter) bool {
 	for i := range w.reqs {
 		if _, there := b.seen[w.reqs[i].Key.Digest()]; there {
 			return false
@@ -101,7 +118,7 @@ func (b *batch) add(w *waiter) bool {
 		b.seen[w.reqs[i].Key.Digest()] = struct{}{}
 	}
 	w.queued = false
-	b.members = append(b.members, w)
-	b.reqs = append(b.reqs, w.reqs...)
+	p.members = append(p.members, w)
+	p.reqs = append(p.reqs, w.reqs...)
 	return true
 }

@@ -35,6 +35,12 @@ func (tb table) Store(t testing.TB) rmqdedup.Store {
 			runtime.Gosched() // to let others come
 			return rmqdedup.Do(ctx, tb.store, op, reqs)
 		},
+		DoAll: func(ctx context.Context, calls []Part) {
+			runtime.Gosched()
+			for i := range calls {
+				calls[i].Answers, calls[i].Err = rmqdedup.Do(ctx, tb.store, calls[i].Op, calls[i].Requests)
+			}
+		},
 		Window: func(time.Duration) int { return 1 },
 	})
 	t.Cleanup(c.Close)
@@ -76,7 +82,13 @@ func TestStorm(t *testing.T) {
 		runtime.Gosched()
 		return 0
 	}
-	c := s.with(func(config *Config) { config.Window = func(time.Duration) int { return 2 } })
+	for name, change := range map[string]func(*Config){"Each": func(*Config) {}, "All": s.all} {
+		t.Run(name, func(t *testing.T) { storm(t, s, change) })
+	}
+}
+
+func storm(t *testing.T, s *store, change func(*Config)) {
+	c := s.with(change, func(config *Config) { config.Window = func(time.Duration) int { return 2 } })
 	var wg sync.WaitGroup
 	for i := range 64 {
 		wg.Go(func() {

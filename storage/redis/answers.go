@@ -27,13 +27,17 @@ func (a *answers) fail(i int, err error) {
 	a.all[i] = rmqdedup.Answer{Err: fmt.Errorf("storage/redis: %s %s: %w", a.op.name, a.name(&a.reqs[i].Key), err)}
 }
 
-// ask sends those requests and takes their answers.
-func (a *answers) ask(open []int) {
-	b := a.several(open)
-	if b == nil {
-		b = a.each(open)
+// bundle returns one with the commands for those requests.
+func (a *answers) bundle(open []int) *bundle {
+	if b := a.several(open); b != nil {
+		return b
 	}
-	for _, b := range a.send(b) {
+	return a.each(open)
+}
+
+// settleAll takes the answers of the commands of bundles.
+func (a *answers) settleAll(bundles []*bundle) {
+	for _, b := range bundles {
 		for j, at := range b.at {
 			if b.err != nil { // otherwise the commands may still be at work
 				a.unknown(at, b.err)

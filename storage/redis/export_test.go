@@ -21,6 +21,18 @@ func NewTestClient(t testing.TB, url string) goredis.UniversalClient {
 	return u.client()
 }
 
+// NewHeeding is New with a client of which it is known that it comes back when a context ends.
+func NewHeeding(t testing.TB, client goredis.UniversalClient, uncoalesced bool) *Store {
+	t.Helper()
+	s, err := build(client, Config{Prefix: "bench:" + rmqdedup.NewOwner().String(), Uncoalesced: uncoalesced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.heeds = true
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 // Script is the text of a script.
 func Script(name string) string { return load("record", name).text }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rmqdedup/rmqdedup-go/internal/coalesce"
 	"github.com/rmqdedup/rmqdedup-go/rmqdedup"
 	"github.com/rmqdedup/rmqdedup-go/storage/internal/millis"
 )
@@ -119,9 +120,39 @@ func (s *Store) doAlone(ctx context.Context, name rmqdedup.Op, reqs []rmqdedup.R
 	}
 	c, end := s.begin(ctx)
 	defer end()
+	a, open := c.open(op, reqs)
+	a.settleAll(c.send(a.bundle(open)))
+	return a.result(len(open))
+}
 
-	a := answers{call: c, op: op, reqs: reqs, all: make([]rmqdedup.Answer, len(reqs))}
-	open := make([]int, 0, len(reqs))
+// doAll runs several operations whose first commands share a pipeline. Their context ends for none of them before the time limit.
+func (s *Store) doAll(ctx context.Context, calls []coalesce.Part) {
+	c, end := s.begin(ctx)
+	defer end()
+	if s.closed.Load() || !c.inline() {
+		for i := range calls {
+			calls[i].Answers, calls[i].Err = s.doAlone(ctx, calls[i].Op, calls[i].Requests)
+		}
+		return
+	}
+	all := make([]*answers, len(calls))
+	opens := make([]int, len(calls))
+	bundles := make([]*bundle, len(calls))
+	for i := range calls {
+		a, open := c.open(operations[calls[i].Op], calls[i].Requests)
+		all[i], opens[i], bundles[i] = a, len(open), a.bundle(open)
+	}
+	c.runAll(bundles)
+	for i, a := range all {
+		a.settleAll(bundles[i : i+1])
+		calls[i].Answers, calls[i].Err = a.result(opens[i])
+	}
+}
+
+// open returns the answers to come, with those of bad requests, and the requests that are open.
+func (c *call) open(op *operation, reqs []rmqdedup.Request) (a *answers, open []int) {
+	a = &answers{call: c, op: op, reqs: reqs, all: make([]rmqdedup.Answer, len(reqs))}
+	open = make([]int, 0, len(reqs))
 	for i := range reqs {
 		if op.valid != nil {
 			if err := op.valid(&reqs[i]); err != nil {
@@ -131,9 +162,13 @@ func (s *Store) doAlone(ctx context.Context, name rmqdedup.Op, reqs []rmqdedup.R
 		}
 		open = append(open, i)
 	}
-	a.ask(open)
-	if a.lost > 0 && (a.lost == len(open) || a.gaveUp) {
-		return nil, fmt.Errorf("storage/redis: %s: %w", op.name, a.why)
+	return a, open
+}
+
+// result returns what the method of the store returns.
+func (a *answers) result(open int) ([]rmqdedup.Answer, error) {
+	if a.lost > 0 && (a.lost == open || a.gaveUp) {
+		return nil, fmt.Errorf("storage/redis: %s: %w", a.op.name, a.why)
 	}
 	return a.all, nil
 }

@@ -94,6 +94,23 @@ func (c *call) byNode(b *bundle) ([]*bundle, error) {
 // server does not know the script, because it was restarted or flushed or is another one.
 func (c *call) run(b *bundle) {
 	c.exec(b.cmds)
+	c.follow(b)
+}
+
+// runAll is run for several bundles, of which the first round trip is one.
+func (c *call) runAll(bundles []*bundle) {
+	var cmds []goredis.Cmder
+	for _, b := range bundles {
+		cmds = append(cmds, b.cmds...)
+	}
+	c.exec(cmds)
+	for _, b := range bundles {
+		c.follow(b)
+	}
+}
+
+// follow makes the further round trips.
+func (c *call) follow(b *bundle) {
 	c.again(b, func(cmd *goredis.Cmd, _ bool) *goredis.Cmd { return c.claimByScript(cmd) })
 	// The first is sent with the script's text, which makes it known for those behind it.
 	c.again(b, func(cmd *goredis.Cmd, first bool) *goredis.Cmd { return c.withText(b.script, cmd, first) })

@@ -56,8 +56,12 @@ func (s *Store) coalescer(ctx context.Context, reqs []rmqdedup.Request) *coalesc
 	if c, ok := s.calls.of.Load(addr); ok {
 		return c.(*coalesce.Coalescer)
 	}
+	doAll := s.doAll
+	if s.cluster != nil {
+		doAll = nil // there, go-redis puts commands together by node
+	}
 	c, _ := s.calls.of.LoadOrStore(addr, coalesce.New(coalesce.Config{
-		Name: "storage/redis", Ops: together, Do: s.doAlone, Limit: s.timeout,
+		Name: "storage/redis", Ops: together, Do: s.doAlone, DoAll: doAll, Limit: s.timeout,
 		Ping:   func(ctx context.Context) error { return s.ping(ctx, name) },
 		Window: func(roundTrip time.Duration) int { return ahead + coalesce.Window(roundTrip, step, mostPipelines) },
 	}))

@@ -12,8 +12,8 @@
 //	redis+cluster://user:password@host1:6379,host2:6379
 //	redis+sentinel://host1:26379,host2:26379/0?master_name=mymaster&password=…
 //
-// and the same with rediss for TLS. Two options are this package's: prefix ([Config].Prefix) and timeout ([Config].Timeout; a
-// duration such as 500ms, or a number of seconds). All others are go-redis's own, as its ParseURL, ParseClusterURL and ParseFailoverURL
+// and the same with rediss for TLS. Three options are this package's: prefix ([Config].Prefix), timeout ([Config].Timeout; a
+// duration such as 500ms, or a number of seconds) and coalesce (false for [Config].Uncoalesced). All others are go-redis's own, as its ParseURL, ParseClusterURL and ParseFailoverURL
 // describe them: pool_size, max_retries, dial_timeout, read_timeout, protocol, skip_verify and so on. A Cluster's and the Sentinels'
 // further addresses stand behind the first host, with commas, or in options addr=host:port. Behind Sentinel, user and password before the
 // host are those of the Sentinels, and the options username and password those of the data servers.
@@ -24,6 +24,10 @@
 // concurrent claimants exactly one is told that the key is theirs. All requests of a call travel in one pipeline, in a Cluster one to
 // each node; a call that finds claims of others takes a second round trip. All time is the server's: deadlines are expiries that it
 // keeps and judges, and no clock of a client is used for anything.
+//
+// Calls that handlers make at the same time share pipelines, two of them under way at a time, or more over a long round trip, which is measured by a PING
+// now and then. None waits for company, so that with one handler nothing is different; in a Cluster each node has pipelines of its own. What one caller gives up, or is refused, is no
+// other's concern.
 //
 // That holds for as long as the server keeps what it was told:
 //

@@ -151,7 +151,7 @@ func (s *server) rows(ctx context.Context, st *statement, keys int, args []any) 
 	prepared, err := s.prepare(ctx, rendering{st, keys}, text) //nolint:sqlclosecheck // kept until the store is closed
 	var rows *sql.Rows
 	if err == nil && prepared != nil {
-		rows, err = prepared.QueryContext(ctx, args...) //nolint:sqlclosecheck // the caller does
+		rows, err = prepared.QueryContext(ctx, args...)
 	}
 	if err == nil && prepared == nil || is(err, errTooManyPrepared) {
 		return s.db.QueryContext(ctx, text, args...)

@@ -3,6 +3,7 @@ package coalesce
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ const (
 	patience = 20 * time.Millisecond
 )
 
-// A Config is what a [Coalescer] is made of. All is required but DoAll, Size and Ping.
+// A Config is what a [Coalescer] is made of. All is required but DoAll, Size, Ping and Gather.
 type Config struct {
 	// Name begins the errors that are the coalescer's own.
 	Name string
@@ -44,6 +45,9 @@ type Config struct {
 	// Ping makes the cheapest round trip to the server that there is. Without it the window stays as it is at first, Window(0).
 	Ping func(ctx context.Context) error
 
+	// Gather has a call that could be made at once let the goroutines go first that are ready to run, and take along the calls that these make.
+	Gather bool
+
 	// Window returns how many calls may be under way over a round trip of that length; at least 1.
 	Window func(roundTrip time.Duration) int
 }
@@ -63,14 +67,15 @@ type Coalescer struct {
 	probes  probes
 	waiters sync.Pool // of *waiter; not everybody's, since a coalescer may live in a testing/synctest bubble
 
-	mu      sync.Mutex
-	lanes   [rmqdedup.OpForget + 1]lane // by operation
-	waiting int                         // calls in lanes
-	arrived uint64                      // number of the last that came to wait
-	running int                         // calls under way
-	window  int                         // how many may be
-	extra   int                         // and how many more, since some of them take long
-	apart   map[digest]time.Time        // keys that go alone, until when
+	mu        sync.Mutex
+	lanes     [rmqdedup.OpForget + 1]lane // by operation
+	waiting   int                         // calls in lanes
+	arrived   uint64                      // number of the last that came to wait
+	running   int                         // calls under way, and the one that gathers
+	window    int                         // how many may be
+	extra     int                         // and how many more, since some of them take long
+	gathering bool                        // a call looks whether others come with it
+	apart     map[digest]time.Time        // keys that go alone, until when
 
 	background int       // goroutines
 	idle       sync.Cond // there are none
@@ -95,21 +100,43 @@ func (c *Coalescer) Do(ctx context.Context, op rmqdedup.Op, reqs []rmqdedup.Requ
 		c.mu.Unlock()
 		return c.config.Do(ctx, op, reqs)
 	}
-	if c.waiting == 0 && c.room() {
-		c.running++
-		c.mu.Unlock()
-		defer c.finished(time.Now())
-		return c.config.Do(ctx, op, reqs)
-	}
-	if err := ctx.Err(); err != nil {
+	c.arrived++
+	arrived := c.arrived
+	if c.waiting == 0 && c.room() && !c.gathering {
+		if c.alone() {
+			c.mu.Unlock()
+			defer c.finished(time.Now())
+			return c.config.Do(ctx, op, reqs)
+		}
+	} else if err := ctx.Err(); err != nil {
 		c.mu.Unlock()
 		return nil, fmt.Errorf("%s: %v: %w", c.config.Name, op, err)
 	}
 	w := c.waiters.Get().(*waiter)
-	w.op, w.reqs = op, reqs
+	w.op, w.reqs, w.arrived = op, reqs, arrived
 	c.enqueue(w)
 	c.mu.Unlock()
 	return c.wait(ctx, w)
+}
+
+// alone counts a call as under way, and returns true, if it is to be made by itself. If calls are to be gathered, the goroutines that are ready to run
+// go first, so that handlers which a timer or the answers of one round trip have woken make their calls together: it is false if
+// one has. The mutex is held, but not meanwhile.
+func (c *Coalescer) alone() bool {
+	c.running++
+	if !c.config.Gather {
+		return true
+	}
+	c.gathering = true
+	c.mu.Unlock()
+	runtime.Gosched()
+	c.mu.Lock()
+	c.gathering = false
+	if c.waiting == 0 {
+		return true
+	}
+	c.running--
+	return false
 }
 
 // A waiter is a call that waits for its answers.

@@ -3,6 +3,7 @@ package coalesce
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -65,6 +66,44 @@ func TestTogether(t *testing.T) {
 		}
 		c.Close()
 	})
+}
+
+// Goroutines that one moment wakes make their calls together where calls are gathered; otherwise the first goes ahead, and they wait for it.
+func TestBurst(t *testing.T) {
+	const bursts, size = 50, 10
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // another processor could run the first call's goroutine at once
+	for _, gather := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStore(trip)
+			c := s.with(func(config *Config) { config.Gather = gather })
+			firstAlone := 0
+			for range bursts {
+				before := len(s.calls)
+				moment := make(chan struct{})
+				for i := range size {
+					go func() {
+						<-moment
+						must(t.Context(), t, c, rmqdedup.OpAcquire, strconv.Itoa(i))
+					}()
+				}
+				synctest.Wait()
+				close(moment)
+				rest(10 * trip)
+				sizes := s.sizes()[before:]
+				if sizes[0] == 1 {
+					firstAlone++
+				}
+				if sum := sizes[0] + sizes[1%len(sizes)]*(len(sizes)-1); len(sizes) > 2 || sum != size {
+					t.Errorf("calls of %v keys; want %d in one or two", sizes, size)
+				}
+			}
+			c.Close()
+			// Now and then Go's scheduler prefers a goroutine that has let others go first.
+			if gather && firstAlone > bursts/2 || !gather && firstAlone < bursts {
+				t.Errorf("gathered: %v; in %d of %d bursts the first call was alone", gather, firstAlone, bursts)
+			}
+		})
+	}
 }
 
 // Where the store can make calls of several operations together they go together, but for those that have a key in common.

@@ -9,6 +9,10 @@
 // No call ever waits for company. While the window is not full, a call is made at once, by the goroutine that makes it and with its own
 // context, so that with one handler nothing is different. When there is room again, whatever is waiting goes.
 //
+// Handlers often come in bursts: one timer, or the answers of one round trip, has woken them all. The first of a burst would go alone, and the others
+// wait for it. Where a call costs as much as a commit, it is therefore the other way round ([Config.Gather]): the first call lets the goroutines run that
+// are ready to, and takes along what they ask for. Where none is ready that is no time at all.
+//
 // # The window
 //
 // One call under way is the fastest on a server that is near: a second one would find half of its company gone. Over a long round

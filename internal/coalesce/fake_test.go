@@ -136,10 +136,10 @@ func (s *store) sizes() (sizes []int) {
 	return sizes
 }
 
-// with returns a coalescer of acquires and completes.
+// with returns a coalescer of acquires and completes. It gathers, which is to make no difference where no call is made at the same moment.
 func (s *store) with(change ...func(*Config)) *Coalescer {
 	config := Config{
-		Name: "the store", Ops: []rmqdedup.Op{rmqdedup.OpAcquire, rmqdedup.OpComplete}, Do: s.do, Limit: limit,
+		Name: "the store", Ops: []rmqdedup.Op{rmqdedup.OpAcquire, rmqdedup.OpComplete}, Do: s.do, Limit: limit, Gather: true,
 		Window: func(roundTrip time.Duration) int { return Window(roundTrip, time.Millisecond, 16) },
 	}
 	for _, c := range change {
@@ -147,6 +147,8 @@ func (s *store) with(change ...func(*Config)) *Coalescer {
 	}
 	return New(config)
 }
+
+func ungathered(config *Config) { config.Gather = false }
 
 func requests(keys ...string) (reqs []rmqdedup.Request) {
 	for _, k := range keys {

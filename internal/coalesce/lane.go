@@ -20,11 +20,15 @@ func (l *lane) remove(w *waiter) {
 
 // enqueue has w wait, and sees to it that it will not be for nothing. The mutex is held.
 func (c *Coalescer) enqueue(w *waiter) {
-	c.arrived++
-	w.arrived, w.queued = c.arrived, true
-	c.lanes[w.op] = append(c.lanes[w.op], w)
+	w.queued = true
+	l := &c.lanes[w.op]
+	at := len(*l)
+	if at > 0 && (*l)[at-1].arrived > w.arrived { // it was the first, and has looked whether others come
+		at = 0
+	}
+	*l = slices.Insert(*l, at, w)
 	c.waiting++
-	if c.room() { // the window has grown
+	if c.room() && !c.gathering { // those that gather have their slot, or the window has grown
 		c.drive()
 	}
 }

@@ -82,7 +82,7 @@ func TestStorm(t *testing.T) {
 		runtime.Gosched()
 		return 0
 	}
-	for name, change := range map[string]func(*Config){"Each": func(*Config) {}, "All": s.all} {
+	for name, change := range map[string]func(*Config){"Each": func(*Config) {}, "Ungathered": ungathered, "All": s.all} {
 		t.Run(name, func(t *testing.T) { storm(t, s, change) })
 	}
 }

@@ -132,14 +132,14 @@ func newStore(server *server, name string, config Config) *Store {
 	s := &Store{server: server, name: name, timeout: config.Timeout}
 	if !config.Uncoalesced {
 		s.calls = coalesce.New(coalesce.Config{
-			Name: "storage/mysql", Ops: together, Do: s.doAlone, Limit: s.timeout, Ping: s.db.PingContext,
+			Name: "storage/mysql", Ops: together, Do: s.doAlone, Limit: s.timeout, Ping: s.db.PingContext, Gather: true,
 			Size: func(keys int) int {
 				if r := s.sql.Load(); r != nil && r.prepares {
 					return sharing(keys)
 				}
 				return keys
 			},
-			Window: func(roundTrip time.Duration) int { return coalesce.Window(roundTrip, step, server.conns/2) },
+			Window: func(roundTrip time.Duration) int { return coalesce.Window(roundTrip, step, server.conns) },
 		})
 	}
 	return s

@@ -45,7 +45,8 @@ type Config struct {
 	// Ping makes the cheapest round trip to the server that there is. Without it the window stays as it is at first, Window(0).
 	Ping func(ctx context.Context) error
 
-	// Gather has a call that could be made at once let the goroutines go first that are ready to run, and take along the calls that these make.
+	// Gather has a call that could be made at once, but leaves no room for others, let the goroutines go first that are ready to run, and take
+	// along the calls that these make.
 	Gather bool
 
 	// Window returns how many calls may be under way over a round trip of that length; at least 1.
@@ -119,12 +120,12 @@ func (c *Coalescer) Do(ctx context.Context, op rmqdedup.Op, reqs []rmqdedup.Requ
 	return c.wait(ctx, w)
 }
 
-// alone counts a call as under way, and returns true, if it is to be made by itself. If calls are to be gathered, the goroutines that are ready to run
-// go first, so that handlers which a timer or the answers of one round trip have woken make their calls together: it is false if
-// one has. The mutex is held, but not meanwhile.
+// alone counts a call as under way, and returns true, if it is to be made by itself. If calls are to be gathered, and after this one there is no room, the
+// goroutines that are ready to run go first, so that handlers which a timer or the answers of one round trip have woken make their
+// calls together: it is false if one has. The mutex is held, but not meanwhile.
 func (c *Coalescer) alone() bool {
 	c.running++
-	if !c.config.Gather {
+	if !c.config.Gather || c.room() {
 		return true
 	}
 	c.gathering = true

@@ -10,8 +10,8 @@
 // context, so that with one handler nothing is different. When there is room again, whatever is waiting goes.
 //
 // Handlers often come in bursts: one timer, or the answers of one round trip, has woken them all. The first of a burst would go alone, and the others
-// wait for it. Where a call costs as much as a commit, it is therefore the other way round ([Config.Gather]): the first call lets the goroutines run that
-// are ready to, and takes along what they ask for. Where none is ready that is no time at all.
+// wait for it. Where a call costs as much as a commit, it is therefore the other way round ([Config.Gather]): the call that fills the window lets the goroutines
+// run that are ready to, and takes along what they ask for. Where none is ready that is no time at all.
 //
 // # The window
 //
